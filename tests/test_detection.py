@@ -119,10 +119,12 @@ def test_tables_that_are_refused():
     assert rows_found(fine) == FOUND
 
 
-def test_few_inputs_get_few_groups_and_it_is_noted():
+def test_a_method_by_name_is_its_class_to_the_letter():
     findings = detect(plant(), top=5, method="nsnmf")
-    assert findings.parts[0].part.detector.n_components == 3
-    assert any(note.kind == "groups" and "6 inputs" in str(note) for note in findings.notes)
+    used = findings.parts[0].part.detector
+    assert used.get_params() == NSNMF(random_state=0).get_params()
+    assert (findings.scores == NSNMF(random_state=0).fit(plant(time=False)).scores_).all()
+    assert any(note.kind == "groups" and "--components 3" in str(note) for note in findings.notes)
     early = detect(plant(), top=5, method="nsnmf", parameters={"max_iter": 1})
     assert any(note.kind == "model" for note in early.notes)  # the warning of the detector
     own = detect(plant(), top=5, method="nsnmf", parameters={"n_components": 5})

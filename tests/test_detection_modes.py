@@ -19,7 +19,6 @@ from penstock.columns import RuleError
 from penstock.detection import ModelError, make_detector
 from penstock.detection._periods import training_rows
 from penstock.detection.modes import _with_changes, plan_modes
-from penstock.detectors import limit_components
 from penstock.io import Table, TableError, read_table
 
 POWER = [0.0, 3.0, 8.0, 9.0, np.nan, 2.0, 7.0, 1.0]
@@ -197,7 +196,7 @@ def test_each_row_is_scored_by_its_own_model(method):
     findings = detect(table, modes="state", method=method, top=10)
     for part in findings.parts:
         rows = (table["state"] == part.part.mode).to_numpy()
-        by_hand = limit_components(make_detector(method), 6).fit(table.loc[rows, list(NAMES)].to_numpy())
+        by_hand = make_detector(method).fit(table.loc[rows, list(NAMES)].to_numpy())
         assert (part.rows == np.flatnonzero(rows)).all()
         assert (part.learnt == part.rows).all()
         np.testing.assert_allclose(findings.scores[rows], by_hand.scores_ / part.part.usual, rtol=1e-12)

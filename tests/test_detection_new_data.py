@@ -9,7 +9,6 @@ from detection_tables import FAULT, HOT, NAMES, plant, readings, residuals, rows
 
 from penstock import NSNMF, detect, fit_model
 from penstock.detection import METHODS, make_detector, score
-from penstock.detectors import limit_components
 from penstock.io import TableError, read_table
 from penstock.thresholds import score_threshold
 
@@ -164,7 +163,7 @@ def test_all_methods_take_missing_readings(method):
 
 def test_residuals_of_rows_with_holes_make_up_their_scores():
     table, gone = with_holes(plant())
-    findings = detect(table, method="nmf", top=5)
+    findings = detect(table, method="nmf", top=5, parameters={"n_components": 3})
     off = residuals(findings)
     assert (np.isnan(off[findings.judged]) == gone[findings.judged]).all()
     seen = (~gone).sum(axis=1)
@@ -286,5 +285,5 @@ def test_residuals_of_new_rows_make_up_their_scores(method):
 def test_scores_stay_those_of_the_detector_without_modes():
     values = plant(time=False).to_numpy()
     for method in ("nmf", "lomst", "norm"):
-        by_hand = limit_components(make_detector(method), 6).fit(values)
+        by_hand = make_detector(method).fit(values)
         assert (detect(plant(), method=method, top=5).scores == by_hand.scores_).all()

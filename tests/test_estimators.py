@@ -41,8 +41,8 @@ CLASSES: list[BaseDetector] = [detector for name, detector in LISTED.items() if 
 VARIANTS: list[BaseDetector] = [
     NSNMF(similarity="relative", score_kind="structural", solver=Multiplicative(), random_state=0),
     NSNMF(similarity="normalized", solver=BlockSGD(), random_state=0),
-    SNMF(graph="gaussian", random_state=0),
-    LoMST("stable"),
+    SNMF(graph="self_tuning", random_state=0),
+    LoMST("sd"),
     *(detector for name, detector in LISTED.items() if not DETECTORS[name].method),
 ]
 ALL_DETECTORS = [*CLASSES, *VARIANTS]

@@ -285,3 +285,13 @@ def test_detections_of_the_converged_optimum(benchmark_data, name, expected):
     data = datasets.load(name)
     detector = NSNMF(random_state=0).fit(data.X)
     assert true_detections(data.y, detector.scores_) == pytest.approx(expected, abs=1)
+
+
+def test_names_mean_the_methods_of_the_paper():
+    assert LoMST().n_neighbors == "stable"
+    X = np.random.default_rng(0).normal(size=(40, 5))
+    full = SNMF(random_state=0).fit(X)
+    assert np.count_nonzero(full.similarity_.toarray()) == 40 * 39  # the full Gaussian graph
+    assert np.count_nonzero(SNMF(graph="self_tuning", random_state=0).fit(X).similarity_.toarray()) < 40 * 20
+    with pytest.raises(ValueError, match=r'12,001 rows would take .* graph="self_tuning"'):
+        SNMF(n_components=2).fit(np.arange(12_001.0)[:, None] * [1.0, 2.0])

@@ -37,16 +37,29 @@ def started(A, W, H, capacity=None, **chosen) -> OnlineFactors:
     return factors
 
 
-def both(X, z, K, seed, n_inner, kind="inverse", forgetting=1.0, refresh_every=1, duplicates="join", alpha=0.8):
+def both(
+    X,
+    z,
+    K,
+    seed,
+    n_inner,
+    kind="inverse",
+    forgetting=1.0,
+    refresh_every=1,
+    duplicates="join",
+    accumulate="sample",
+    alpha=0.8,
+):
     rng = np.random.default_rng(seed + 1)
     W, H = rng.random((z, K)), rng.random((K, X.shape[1]))
     W[0, 0] = H[0, 0] = 0.0
     chosen = {"alpha": alpha, "similarity": kind, "forgetting": forgetting, "refresh_every": refresh_every}
-    chosen["duplicates"] = duplicates
+    chosen |= {"duplicates": duplicates, "accumulate": accumulate}
     fast = started(X[:z], W, H, max_iter=n_inner, tol=0.0, **chosen)
     slow = naive.online.online_nsnmf(
-        *(part.tolist() for part in (X[:z], W, H, X[z:])), alpha, kind, n_inner, forgetting, refresh_every, duplicates
-    )
+        *(part.tolist() for part in (X[:z], W, H, X[z:])), alpha, kind, n_inner, forgetting, refresh_every, duplicates,
+        accumulate,
+    )  # fmt: skip
     return fast.update(X[z:], X[z:]), np.array(slow)
 
 
@@ -64,13 +77,14 @@ def both(X, z, K, seed, n_inner, kind="inverse", forgetting=1.0, refresh_every=1
     zeros=st.booleans(),
     ties=st.booleans(),
     duplicates=st.sampled_from(["join", "zero"]),
+    accumulate=st.sampled_from(["sample", "step"]),
 )
-@examples(40)
+@examples(60)
 def test_equals_the_naive_twin(
-    seed, z, K, p, n_inner, kind, forgetting, refresh_every, missing, zeros, ties, duplicates
+    seed, z, K, p, n_inner, kind, forgetting, refresh_every, missing, zeros, ties, duplicates, accumulate
 ):
     X = some_stream(seed, z + 25, p, missing, zeros, ties)
-    fast, slow = both(X, z, K, seed, n_inner, kind, forgetting, refresh_every, duplicates)
+    fast, slow = both(X, z, K, seed, n_inner, kind, forgetting, refresh_every, duplicates, accumulate)
     np.testing.assert_allclose(fast, slow, rtol=1e-10, atol=1e-10)
 
 

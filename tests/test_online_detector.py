@@ -52,6 +52,7 @@ VARIANTS = [
     {"forgetting": 0.95, "similarity": "relative", "warmup": 17},
     {"refresh_every": 3, "scale": "minmax", "similarity": "normalized"},
     {"refresh_every": 0, "similarity": "binary", "threshold": MeanDeviation(k=1.0, min_scores=5)},
+    {"accumulate": "step", "forgetting": 0.99},
 ]
 every_variant = pytest.mark.parametrize("variant", VARIANTS, ids=str)
 
@@ -646,3 +647,65 @@ def test_a_file_opened_for_reading_only_can_be_gone_on_with(tmp_path):
     joblib.dump(detector, tmp_path / "model.joblib")
     again = joblib.load(tmp_path / "model.joblib", mmap_mode="r")
     np.testing.assert_array_equal(again.update_many(X[100:]), detector.update_many(X[100:]))
+
+
+# ---- what the other detectors have ----
+
+
+def test_the_list_of_a_fit_and_its_threshold(tmp_path):
+    rows = pd.DataFrame(some_rows(80), columns=list("abcd"), index=pd.date_range("2024-05-01", periods=80, freq="h"))
+    rows.iloc[60] = [90.0, -90.0, 90.0, -90.0]
+    rows.iloc[70] = np.nan  # has no score
+    detector = small().fit(rows)
+    found = detector.top(100)
+    assert found.index[0] == rows.index[60]
+    assert len(found) == 79 and found["score"].is_monotonic_decreasing and rows.index[70] not in found.index
+    np.testing.assert_array_equal(found["rank"], np.arange(1, 80))
+    assert detector.set_contamination(0.1) is detector
+    assert (detector.scores_ > detector.threshold_).sum() == 8
+    detector.update_many(rows[:5])
+    assert detector.threshold_ == detector.running_threshold_.value  # fixed, also when the stream goes on
+    detector.save(tmp_path / "stream")
+    again = penstock.load(tmp_path / "stream")
+    pd.testing.assert_frame_equal(again.top(3), found[:3], check_freq=False)
+    assert again.threshold_ == detector.threshold_
+    detector.save(tmp_path / "bare", labels=False)
+    assert penstock.load(tmp_path / "bare").top(1).index.tolist() == [60]
+    with pytest.raises(ValueError, match="contamination"):
+        detector.set_contamination(0.7)
+
+
+def test_a_stream_without_a_fit_keeps_no_list():
+    detector = small().partial_fit(some_rows())
+    for ask in (detector.top, detector.plot, lambda: detector.set_contamination(0.1)):
+        with pytest.raises(NotFittedError, match="rank what update_many returns"):
+            ask()
+
+
+def test_the_scores_of_a_fit_are_drawn():
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    lines = small().fit(some_rows()).plot(3).axes[0].get_lines()
+    assert [len(line.get_xdata()) for line in lines] == [150, 2, 3]
+    pyplot.close("all")
+
+
+def test_the_share_explained_is_that_of_the_buffer():
+    rows = np.random.default_rng(0).random((60, 4))
+    rows[55, 2] = np.nan
+    detector = small(scale=None).partial_fit(rows)
+    state = detector.stream.factors.get_state()
+    np.testing.assert_array_equal(state["rows"], rows[-6:])
+    rebuilt, seen = state["weights"] @ state["H"], ~np.isnan(rows[-6:])
+    expected = (rebuilt[seen] ** 2).sum() / (rows[-6:][seen] ** 2).sum()
+    assert detector.explained_ == pytest.approx(expected, rel=1e-12)
+    with pytest.raises(NotFittedError):
+        _ = small().explained_
+
+
+def test_sums_as_printed_count_a_sample_as_often_as_it_took_steps():
+    rows = some_rows()
+    once, printed = (small(accumulate=when, max_iter=7, tol=0.0).partial_fit(rows) for when in ("sample", "step"))
+    growth = [np.trace(each.stream.factors.get_state()["U"]) for each in (once, printed)]
+    assert growth[1] > 4 * growth[0]
+    single = small(accumulate="step", max_iter=1).update_many(rows)
+    np.testing.assert_array_equal(single, small(max_iter=1).update_many(rows))  # one step: no difference

@@ -45,7 +45,7 @@ DETECTORS: dict[str, Entry] = {
     "OnlineNSNMF": Entry(f"{_DETECTORS}.online", "online", "NS-NMF of a stream: score a row, then learn it.", _SEED),
     "NMF": Entry(f"{_DETECTORS}.nmf", "nmf", "Non-negative matrix factorisation alone.", {"n_components": 2, **_SEED}),
     "GNMF": Entry(f"{_DETECTORS}.gnmf", "gnmf", "NMF with a graph of nearest neighbours (Cai et al. 2011).", _SEED),
-    "SNMF": Entry(f"{_DETECTORS}.snmf", "snmf", "Symmetric NMF of a similarity graph (Kuang et al. 2012).", _SEED),
+    "SNMF": Entry(f"{_DETECTORS}.snmf", "snmf", "Symmetric NMF of the full Gaussian graph, as in the paper.", _SEED),
     "LoMST": Entry(f"{_DETECTORS}.lomst", "lomst", "Spanning trees of nearest neighbours (Ahmed et al. 2019)."),
     "MeanDistance": Entry(f"{_DETECTORS}.controls", "mean", "Distance to the mean of the rows: a control."),
     "KNNDistance": Entry(f"{_DETECTORS}.controls", "knn", "Distance to the k-th nearest row: a control."),

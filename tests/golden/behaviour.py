@@ -93,8 +93,14 @@ DETECT: dict[str, tuple[Callable[[Path], None], list[str]]] = {
         _csv(plant),
         ["--train-until", "2024-05-02 12:00", "--threshold", "0.01", "--method", "detector"],
     ),
-    "modes": (_csv(modes), ["--mode", "state", "--method", "nsnmf", "--similarity", "relative", "--top", "15"]),
-    "holes": (_csv(holes), ["--method", "nsnmf", "--similarity", "normalized", "--top", "10", "--gap", "1h"]),
+    "modes": (
+        _csv(modes),
+        ["--mode", "state", "--method", "nsnmf", "--similarity", "relative", "-K", "3", "--top", "15"],
+    ),
+    "holes": (
+        _csv(holes),
+        ["--method", "nsnmf", "--similarity", "normalized", "-K", "3", "--top", "10", "--gap", "1h"],
+    ),
     "odd-text": (odd_text, ["--method", "knn", "--top", "10"]),
     "rows": (_csv(rows_only), ["--top", "8", "--method", "detector"]),
     "runs": (_csv(runs), ["--group", "run", "--method", "lomst", "--top", "10"]),

@@ -140,10 +140,13 @@ def first_weights(s, W, K):
     return [max(sum(s[i] * W[i][k] for i in range(len(s))) / sum(s), FLOOR) for k in range(K)]
 
 
-def online_nsnmf(A, W, H, stream, alpha, kind, n_inner, forgetting=1.0, refresh_every=1, duplicates="zero"):
+def online_nsnmf(
+    A, W, H, stream, alpha, kind, n_inner, forgetting=1.0, refresh_every=1, duplicates="zero", accumulate="sample"
+):
     """Scores of a stream that follows the fitted rows A ≈ WH. Ahmed et al. (2021), Algorithm 2, its third phase.
 
-    A fixed number of inner steps, and U, V committed once a sample.
+    A fixed number of inner steps. U, V are committed once a sample, or, as the algorithm is printed, grow at every
+    "step"; what is forgotten is forgotten once.
     """
     K = len(H)
     buffer = [list(a) for a in A]
@@ -165,12 +168,15 @@ def online_nsnmf(A, W, H, stream, alpha, kind, n_inner, forgetting=1.0, refresh_
         rows = [*buffer, list(a)]
         s = tree_similarity(local_tree(rows), len(rows), kind, duplicates)[-1][:-1]
         w = first_weights(s, W, K)
-        H_new, learnt = H, learnt + 1
-        for _ in range(n_inner):
+        H_new, U_new, V_new, learnt = H, U, V, learnt + 1
+        for step in range(n_inner):
             w = weight_step(a, w, H_new, s, W, alpha)
             rebuilt = product(w, H_new)
             whole = [a[j] if j in set(seen(a)) else rebuilt[j] for j in range(len(a))]
-            U_new, V_new = add_weights(U, w, forgetting), add_products(V, w, whole, forgetting)
+            if accumulate == "step" and step > 0:
+                U_new, V_new = add_weights(U_new, w), add_products(V_new, w, whole)
+            else:
+                U_new, V_new = add_weights(U, w, forgetting), add_products(V, w, whole, forgetting)
             if learnt % refresh_every == 0:
                 H_new = profile_step(H_new, U_new, V_new)
         scores.append(online_score(a, w, H_new))

@@ -59,6 +59,8 @@ class OnlineNSNMF(base.AnomalyDetector):
         Samples before the first score; None stands for `buffer_size`.
     duplicates
         What a sample that equals one in the buffer is to it: "join" or "zero".
+    accumulate
+        When the sums over all samples grow: once a "sample", or at every "step" of its fit, as Algorithm 2 is printed.
 
     Examples
     --------
@@ -96,6 +98,7 @@ class OnlineNSNMF(base.AnomalyDetector):
         scale: str | None = "auto",
         warmup: int | None = None,
         duplicates: str = "join",
+        accumulate: str = "sample",
     ) -> None:
         self.n_components = n_components
         self.alpha = alpha
@@ -112,6 +115,7 @@ class OnlineNSNMF(base.AnomalyDetector):
         self.scale = scale
         self.warmup = warmup
         self.duplicates = duplicates
+        self.accumulate = accumulate
         self._waiting: list[dict[Hashable, float]] = []
         self._columns: dict[Hashable, None] = {}
         self._readings: Callable[[Mapping[Any, Any]], Any] = dict

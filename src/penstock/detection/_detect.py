@@ -40,7 +40,7 @@ from penstock.detection._scoring import Cut
 from penstock.detection.findings import Findings
 from penstock.detection.model import Model, fit_parts
 from penstock.detection.modes import check_modes, named_columns, perhaps_columns, plan_modes
-from penstock.detectors import SeriesDetector, limit_components
+from penstock.detectors import SeriesDetector
 from penstock.explain import Truth
 from penstock.io import Note, Table, TableError
 from penstock.options import CutOptions, DetectOptions, FitOptions, ScoreOptions, about, as_names, read_options, takes
@@ -109,11 +109,10 @@ class Job:
         prepared = prepare(table, checks, inputs, plan, [*left_out, *notes], excluded, truth)
         trained = prepared.judged & training_rows(table, options.train_until, self.train_rule)
         method, chosen = _choose_method(options, table)
-        asked_for = _make_detector(options, method)
+        detector = _make_detector(options, method)
         named = isinstance(method, str) and (options.parameters or {}).get("n_components") is None
-        detector = limit_components(asked_for, len(inputs.names)) if named else asked_for
         parts, learnt, warned = fit_parts(prepared, trained, detector, options.fit_rows, progress)
-        notes = [*prepared.notes, *chosen, *warned, *_about_inputs(asked_for, detector, len(inputs.names))]
+        notes = [*prepared.notes, *chosen, *warned, *_about_inputs(detector, len(inputs.names), named)]
         notes += [] if judged_alone else _about_learnt_faults(truth, trained)
         training = "all rows" if options.train_until is None else f"until {options.train_until}"
         if self.train_rule is not None:
@@ -198,22 +197,23 @@ def _about_learnt_faults(truth: Truth | None, trained: BoolArray) -> list[Note]:
     return [Note("faults learnt", message, count)]
 
 
-def _about_inputs(asked: Any, used: Any, p: int) -> list[Note]:
-    """Return what follows from there being few inputs."""
-    if p == 1 and hasattr(used, "n_components"):
+def _about_inputs(detector: Any, p: int, named: bool) -> list[Note]:
+    """Return what follows from there being few inputs; `named`: the number of groups is the default of the method."""
+    groups = getattr(detector, "n_components", 0)
+    if p == 1 and groups:
         message = (
             "There is one input alone. A factorisation can then say little: high values stand out, low ones do not. "
             "Method knn compares values instead."
         )
         return [Note("one input", message, 1)]
-    if asked is used:
+    half = (p + 1) // 2
+    if not named or groups <= half:
         return []
-    groups = "1 latent group was" if used.n_components == 1 else f"{used.n_components} latent groups were"
     message = (
-        f"{groups} used instead of {asked.n_components}, as there are {p} inputs: as many groups as inputs could "
-        f"rebuild any row."
+        f"There are {groups} latent groups for {p} inputs. So many can rebuild nearly any row, and little stands out: "
+        f"try fewer (--components {half})."
     )
-    return [Note("groups", message, used.n_components)]
+    return [Note("groups", message, groups)]
 
 
 @takes(DetectOptions)
@@ -247,8 +247,7 @@ def detect(source: Any, **given: Any) -> Findings:
     ordered : bool
         Whether the rows of a table without time stamps are in order of time, evenly spaced.
     parameters : mapping, optional
-        Parameters for a method given by name. If it leaves out n_components, a table with few inputs gets fewer latent
-        groups than the method's default, about half as many as inputs.
+        Parameters for a method given by name; those left out have the defaults of its class.
     modes : column, rule, "name: rule", several of these, or a mapping of names to rules
         Operating modes, each of which is judged by a model of its own: "power > 5", "state". A column whose values are
         the modes is no input (unless in `keep`), as it never changes within one. At most 50 rules, or 20 values.

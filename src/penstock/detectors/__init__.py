@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from penstock.detectors._factor_base import FactorModel as FactorModel
     from penstock.detectors._factor_base import FactorTask as FactorTask
     from penstock.detectors._factor_base import Problem as Problem
-    from penstock.detectors._factor_base import limit_components as limit_components
     from penstock.detectors._factor_base import nearest_distances as nearest_distances
     from penstock.detectors._factor_base import row_maxima as row_maxima
     from penstock.detectors._input import LARGEST_VALUE as LARGEST_VALUE
@@ -54,7 +53,7 @@ _HOMES = {
     "_base": ("BaseDetector", "Copies", "FitNeeds", "restore_on_failure"),
     "_factor_base": (
         *("CollapsedFactorsWarning", "FactorDetector", "FactorModel", "FactorTask", "Problem"),
-        *("limit_components", "nearest_distances", "row_maxima"),
+        *("nearest_distances", "row_maxima"),
     ),
     "_input": ("LARGEST_VALUE",),
     "_saving": ("load", "restore", "state_of"),

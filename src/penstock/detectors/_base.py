@@ -150,7 +150,94 @@ class SignedScores(OutlierMixin):  # type: ignore[misc]
         return np.where(self._decide(scores) < 0, -1, 1)
 
 
-class BaseDetector(Saveable, SignedScores, BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
+class TrainingScores(Saveable, SignedScores):
+    """What a detector does with the scores of the rows that it was fitted to: the list, a drawing, another threshold.
+
+    A subclass sets `scores_` and `_row_labels` (the index of a pandas table, or None) in `fit`.
+    """
+
+    scores_: FloatArray
+    _row_labels: Any
+
+    def _choose_threshold(self, contamination: Contamination) -> float:
+        return score_threshold(self.scores_[~np.isnan(self.scores_)], contamination)
+
+    def _check_has_scores(self) -> None:
+        """Raise a NotFittedError if there are no scores of training rows."""
+        check_is_fitted(self)
+
+    def set_contamination(self, contamination: Contamination) -> Self:
+        """Choose another threshold from the training scores, without fitting again.
+
+        Parameters
+        ----------
+        contamination : "auto", float in (0, 0.5] or threshold
+            An object of `penstock.thresholds` learns nothing here: a copy of it sees the scores, in the order of rows.
+
+        Returns
+        -------
+        self
+        """
+        self._check_has_scores()
+        self.threshold_ = self._choose_threshold(contamination)
+        if hasattr(self, "contamination"):
+            self.contamination = contamination
+        return self
+
+    def top(self, n: int = 10) -> pd.DataFrame:
+        """Return the n training rows with the highest scores, highest first, ties in order of rows (the paper's list).
+
+        Parameters
+        ----------
+        n : int, default=10
+
+        Returns
+        -------
+        DataFrame
+            Columns `rank` (from 1) and `score`; the index is that of the pandas DataFrame the detector was fitted on,
+            else row numbers.
+        """
+        import pandas as pd  # a third of a second that a first fit need not wait for
+
+        self._check_has_scores()
+        check_whole_number("n", n, least=1)
+        n_scored = int((~np.isnan(self.scores_)).sum())  # rows without a score come last
+        best = np.argsort(-self.scores_, kind="stable")[: min(n, n_scored)]
+        labels = pd.RangeIndex(len(self.scores_), name="row") if self._row_labels is None else self._row_labels
+        return pd.DataFrame({"rank": np.arange(1, len(best) + 1), "score": self.scores_[best]}, index=labels[best])
+
+    def plot(self, n: int = 10) -> Any:
+        """Draw the scores of the training rows, the threshold and the n highest, with matplotlib (extra `plots`).
+
+        Parameters
+        ----------
+        n : int, default=10
+            How many of the highest scores are marked; as in `top`.
+
+        Returns
+        -------
+        matplotlib Figure
+        """
+        from penstock.report.figures import plot_training_scores
+
+        top = self.top(n)
+        return plot_training_scores(self.scores_, self.threshold_, top, self._row_labels).figure
+
+    def save(self, path: str | os.PathLike[str], *, labels: bool = True) -> None:
+        """Save the detector, fitted or not, to a file for `penstock.load`: docs/saving.md.
+
+        The file appears wholly or not at all. Attributes that you added yourself are not in it.
+
+        Parameters
+        ----------
+        path : str or PathLike
+        labels : bool, default=True
+            Whether the index of the rows is saved too; without it, `top` of the loaded detector shows row numbers.
+        """
+        write_state(path, KIND, self._whole_state(labels=labels))
+
+
+class BaseDetector(TrainingScores, BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
     """Score rows: the higher the score, the more anomalous; rows above the threshold are flagged.
 
     The only class that validates data. High means anomalous, but for `score_samples` and `decision_function`
@@ -377,77 +464,6 @@ class BaseDetector(Saveable, SignedScores, BaseEstimator, metaclass=ABCMeta):  #
         """
         check_is_fitted(self)
         return shares_seen(read_table(self, X, reset=False, allow_missing=self._takes_missing))
-
-    def _choose_threshold(self, contamination: Contamination) -> float:
-        return score_threshold(self.scores_, contamination)
-
-    def set_contamination(self, contamination: Contamination) -> Self:
-        """Choose another threshold from the training scores, without fitting again.
-
-        Parameters
-        ----------
-        contamination : "auto", float in (0, 0.5] or threshold
-            An object of `penstock.thresholds` learns nothing here: a copy of it sees the scores, in the order of rows.
-
-        Returns
-        -------
-        self
-        """
-        check_is_fitted(self)
-        self.threshold_ = self._choose_threshold(contamination)
-        self.contamination = contamination
-        return self
-
-    def top(self, n: int = 10) -> pd.DataFrame:
-        """Return the n training rows with the highest scores, highest first, ties in order of rows (the paper's list).
-
-        Parameters
-        ----------
-        n : int, default=10
-
-        Returns
-        -------
-        DataFrame
-            Columns `rank` (from 1) and `score`; the index is that of the pandas DataFrame the detector was fitted on,
-            else row numbers.
-        """
-        import pandas as pd  # a third of a second that a first fit need not wait for
-
-        check_is_fitted(self)
-        check_whole_number("n", n, least=1)
-        best = np.argsort(-self.scores_, kind="stable")[:n]
-        labels = pd.RangeIndex(len(self.scores_), name="row") if self._row_labels is None else self._row_labels
-        return pd.DataFrame({"rank": np.arange(1, len(best) + 1), "score": self.scores_[best]}, index=labels[best])
-
-    def plot(self, n: int = 10) -> Any:
-        """Draw the scores of the training rows, the threshold and the n highest, with matplotlib (extra `plots`).
-
-        Parameters
-        ----------
-        n : int, default=10
-            How many of the highest scores are marked; as in `top`.
-
-        Returns
-        -------
-        matplotlib Figure
-        """
-        from penstock.report.figures import plot_training_scores
-
-        top = self.top(n)
-        return plot_training_scores(self.scores_, self.threshold_, top, self._row_labels).figure
-
-    def save(self, path: str | os.PathLike[str], *, labels: bool = True) -> None:
-        """Save the detector, fitted or not, to a file for `penstock.load`: docs/saving.md.
-
-        The file appears wholly or not at all. Attributes that you added yourself are not in it.
-
-        Parameters
-        ----------
-        path : str or PathLike
-        labels : bool, default=True
-            Whether the index of the rows is saved too; without it, `top` of the loaded detector shows row numbers.
-        """
-        write_state(path, KIND, self._whole_state(labels=labels))
 
     def _has_state(self) -> bool:
         return "scores_" in vars(self)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -201,7 +201,8 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
             warn_caller(f"Only {n} of the rows differ, so n_components = {K} was lowered to {n}.")
         elif p < K:
             warn_caller(
-                f"n_components = {K} is larger than the number of columns ({p}): some groups will be redundant."
+                f"n_components = {K} is larger than the number of columns ({p}): some groups are redundant, and nearly "
+                f"any row can be rebuilt."
             )
         structural = getattr(self, "score_kind", "residual") == "structural"
         return FactorTask(problem, min(K, n), self._settles_rows, structural)
@@ -505,19 +506,3 @@ def nearest_distances(A: FloatArray) -> FloatArray:
     nearest = nearest_neighbors(A, 1)[1][:, 0]
     positive = nearest[nearest > 0]
     return np.where(nearest > 0, nearest, np.median(positive) if len(positive) else 1.0)
-
-
-def limit_components(detector: Any, n_columns: int) -> Any:
-    """Return a detector with at most half as many latent groups as there are columns, rounded up.
-
-    As many groups as columns could rebuild any row, and no row would stand out.
-
-    >>> from penstock.registry import make_detector
-    >>> limit_components(make_detector("nsnmf"), 3)
-    NSNMF(n_components=2, random_state=0)
-    >>> limit_components(make_detector("nmf"), 30)
-    NMF(random_state=0)
-    """
-    groups = getattr(detector, "n_components", None)
-    most = max(1, (n_columns + 1) // 2)
-    return detector if groups is None or groups <= most else clone(detector).set_params(n_components=most)

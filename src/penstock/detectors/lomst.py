@@ -18,7 +18,7 @@ from penstock.storage import Record
 from penstock.thresholds import Contamination
 
 SMALLEST_K, LARGEST_K = 2, 50  # the range searched for a practical k; cut to n − 1
-_RULES = ("sd", "raw sd", "stable")
+_RULES = ("stable", "sd", "raw sd")
 _ROUNDING = 1e-13  # relative error of a tree's length, generously
 STABLE_STEP = 0.01  # of the scores' range: the mean score is stable while it changes by no more from k to k + 1
 
@@ -35,12 +35,12 @@ class LoMST(BaseDetector):
 
     Parameters
     ----------
-    n_neighbors : "sd", "raw sd", "stable" or int, default="sd"
-        k. "sd" is the 'practical k': the one in 2..50 (at most n − 1) whose scores have the largest standard deviation,
-        the smallest of several. "raw sd" takes that of the c_i, before they are scaled; it nearly always ends at the
-        largest k. "stable" is the rule of its authors: as "sd", but only from the longest run of k in which the mean
-        score changes by at most 0.01 of the scores' range from one k to the next. The authors give no number
-        for it; 0.01 is ours. Both come nearer to the paper's figures than "sd" (docs/reproduction.md).
+    n_neighbors : "stable", "sd", "raw sd" or int, default="stable"
+        k. "stable" is the 'practical k' by the rule of its authors: of the longest run of k in 2..50 (at most n − 1) in
+        which the mean score changes by at most 0.01 of the scores' range from one k to the next, the one whose scores
+        have the largest standard deviation, the smallest of several. The authors give no number for "stable"; 0.01 is
+        ours. "sd" takes the largest standard deviation of all k. "raw sd" takes that of the c_i, before they are
+        scaled; it nearly always ends at the largest k.
     max_neighbors : int, default=50
         The largest k that is tried, where it is chosen.
     contamination : "auto", float in (0, 0.5] or threshold, default="auto"
@@ -64,7 +64,7 @@ class LoMST(BaseDetector):
 
     def __init__(
         self,
-        n_neighbors: int | str = "sd",
+        n_neighbors: int | str = "stable",
         max_neighbors: int = LARGEST_K,
         contamination: Contamination = "auto",
         scale: str | None = "minmax",

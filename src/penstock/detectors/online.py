@@ -14,10 +14,9 @@ from penstock._messages import warn_caller
 from penstock._parameters import check_choice, check_number, check_whole_number
 from penstock._progress import logged_fit
 from penstock._types import FloatArray, IndexArray, StreamScores
-from penstock.detectors._base import SignedScores, restore_on_failure
-from penstock.detectors._input import read_row, read_rows, table_of_one
-from penstock.detectors._packing import pack_columns, unpack_columns
-from penstock.detectors._saving import Saveable
+from penstock.detectors._base import TrainingScores, restore_on_failure
+from penstock.detectors._input import pandas_index, read_row, read_rows, table_of_one
+from penstock.detectors._packing import pack_columns, pack_labels, unpack_columns, unpack_labels
 from penstock.detectors._stream import Stream, StreamSettings
 from penstock.factor.start import draws_from
 from penstock.graph.similarities import Kind
@@ -29,7 +28,7 @@ LARGEST_BUFFER = 2000  # samples; the distances between them take 32 MB
 _TIGHT = 1e-3  # the shortest edge in units of the middle one: below it, scores of normal samples were seen to double
 
 
-class OnlineNSNMF(Saveable, SignedScores, BaseEstimator):  # type: ignore[misc]
+class OnlineNSNMF(TrainingScores, BaseEstimator):  # type: ignore[misc]
     """NS-NMF over a stream: each sample is scored when it comes. Ahmed et al. (2021), Algorithm 2.
 
     The first `buffer_size` samples are collected and factorised by NS-NMF. Each later one joins the exact spanning tree
@@ -81,6 +80,9 @@ class OnlineNSNMF(Saveable, SignedScores, BaseEstimator):  # type: ignore[misc]
         What an edge of length 0 is worth, to a sample that equals one in the buffer. "join" is the limit for a
         vanishing length, so that a copy scores as its original does; "zero" is the paper's formula to the letter, by
         which a copy is no neighbour at all, and an anomaly that repeats looks normal the second time.
+    accumulate : {"sample", "step"}, default="sample"
+        When the sums over all samples, U and V, grow: once a sample, or at every step of its fit. "step" is Algorithm 2
+        as it is printed, which counts a sample as often as it took steps.
 
     Attributes
     ----------
@@ -89,7 +91,7 @@ class OnlineNSNMF(Saveable, SignedScores, BaseEstimator):  # type: ignore[misc]
     threshold_ : float
         What scores are compared with now. While the threshold has seen too few scores, the highest score so far. After
         `fit` with threshold=None, until the next sample, chosen as by the other detectors from the scores of all rows
-        under the model as it is. Setting it fixes it.
+        under the model as it is. Setting it fixes it, and so does `set_contamination`.
     running_threshold_ : Threshold
         The threshold at work.
     components_ : array of shape (n_components, p)
@@ -102,8 +104,13 @@ class OnlineNSNMF(Saveable, SignedScores, BaseEstimator):  # type: ignore[misc]
         How columns are taken to [0, 1], once known; its `undo` leads back.
     unseen_columns_ : list
         Columns without a reading in the warm-up: if they had to be scaled, they have no range and are left out.
+    explained_ : float
+        ‖WH‖²/‖A‖² over the readings of the samples in the buffer: which share of them the groups rebuild as they are
+        now. Near 0, a score is little more than the size of the sample; a similarity with a bound ("binary",
+        "normalized") helps.
     scores_ : array
-        After `fit` only: scores of the rows in the order they were passed, those of the warm-up included.
+        After `fit` only, as `top`, `plot` and `set_contamination`, which use them: scores of the rows in the order they
+        were passed, those of the warm-up included. NaN for rows without any reading.
 
     Notes
     -----
@@ -123,6 +130,8 @@ class OnlineNSNMF(Saveable, SignedScores, BaseEstimator):  # type: ignore[misc]
     (20, 400)
     >>> detector.update(rows[0]) < detector.threshold_
     True
+    >>> detector.fit(rows).top(1).index.tolist(), round(detector.explained_, 2)
+    ([400], 1.0)
     """
 
     _stream: Stream
@@ -144,6 +153,7 @@ class OnlineNSNMF(Saveable, SignedScores, BaseEstimator):  # type: ignore[misc]
         scale: Literal["auto", "minmax"] | None = "auto",
         warmup: int | None = None,
         duplicates: Literal["join", "zero"] = "join",
+        accumulate: Literal["sample", "step"] = "sample",
     ) -> None:
         self.n_components = n_components
         self.alpha = alpha
@@ -160,6 +170,7 @@ class OnlineNSNMF(Saveable, SignedScores, BaseEstimator):  # type: ignore[misc]
         self.scale = scale
         self.warmup = warmup
         self.duplicates = duplicates
+        self.accumulate = accumulate
 
     def update(self, row: Any) -> float:
         """Score one sample and learn it.
@@ -271,6 +282,7 @@ class OnlineNSNMF(Saveable, SignedScores, BaseEstimator):  # type: ignore[misc]
             usable = np.flatnonzero(~np.isnan(table).all(axis=1))[: len(stream.warmup_scores)]
             scores[usable] = stream.warmup_scores
             self.scores_ = scores
+            self._row_labels = pandas_index(X)
             if self.threshold is None or np.isnan(stream.threshold.value):
                 now = stream.score(table)
                 self._batch_threshold = (stream.n_seen, score_threshold(now[~np.isnan(now)]))
@@ -331,6 +343,7 @@ class OnlineNSNMF(Saveable, SignedScores, BaseEstimator):  # type: ignore[misc]
         check_number("gamma", self.gamma, least=0.0)
         check_choice("similarity", self.similarity, get_args(Kind))
         check_choice("duplicates", self.duplicates, ("join", "zero"))
+        check_choice("accumulate", self.accumulate, ("sample", "step"))
         check_whole_number("max_iter", self.max_iter, least=1)
         check_number("tol", self.tol, least=0.0)
         check_number("forgetting", self.forgetting, least=0.0, above=True)
@@ -390,6 +403,13 @@ class OnlineNSNMF(Saveable, SignedScores, BaseEstimator):  # type: ignore[misc]
         return factors.H
 
     @property
+    def explained_(self) -> float:
+        """Which share of the readings in the buffer the groups rebuild."""
+        factors = self._warm().factors
+        assert factors is not None
+        return factors.explained
+
+    @property
     def n_components_(self) -> int:
         """The number of latent groups."""
         return len(self.components_)
@@ -447,6 +467,13 @@ class OnlineNSNMF(Saveable, SignedScores, BaseEstimator):  # type: ignore[misc]
             )
         return stream
 
+    def _check_has_scores(self) -> None:
+        if "scores_" not in self.__dict__:
+            raise NotFittedError(
+                f"{type(self).__name__} keeps the scores of the rows passed to fit only, not those of a stream without "
+                f"end. Call fit, or rank what update_many returns."
+            )
+
     def _new_stream(self) -> Stream:
         threshold = MeanDeviation() if self.threshold is None else self.threshold
         return Stream(StreamSettings.of(self), self.n_features_in_, threshold.fresh())
@@ -460,7 +487,7 @@ class OnlineNSNMF(Saveable, SignedScores, BaseEstimator):  # type: ignore[misc]
         self._stream = self._new_stream()
         return table
 
-    def _pack(self) -> dict[str, Any]:
+    def _pack(self, *, labels: bool = True) -> dict[str, Any]:
         stream, now = self._begun(), StreamSettings.of(self)
         if now != stream.settings:  # a file holds the parameters and the stream; they must belong together
             changed = [name for name, value in vars(now).items() if value != getattr(stream.settings, name)]
@@ -469,20 +496,26 @@ class OnlineNSNMF(Saveable, SignedScores, BaseEstimator):  # type: ignore[misc]
                 f"them back before saving, or fit again."
             )
         seen, batch = self.__dict__.get("_batch_threshold", (-1, None))
-        return {
+        state = {
             "columns": pack_columns(self),
             "stream": stream.pack(),
             "scores": getattr(self, "scores_", None),
             "batch_threshold": batch if seen == stream.n_seen else None,
         }
+        rows = getattr(self, "_row_labels", None)
+        return state if rows is None or not labels else state | {"row_labels": pack_labels(rows)}
 
     def _unpack(self, state: dict[str, Any]) -> None:
-        record = Record(state, "fitted").only("columns", "stream", "scores", "batch_threshold")
+        names = ("columns", "stream", "scores", "batch_threshold")
+        labels = ("row_labels",) if "row_labels" in state else ()
+        record = Record(state, "fitted").only(*names, *labels)
         unpack_columns(self, record.part("columns"))
         stream = self._new_stream()
         stream.unpack(record.part("stream"))
         if record.value("scores") is not None:
             self.scores_ = record.array("scores", np.float64, (None,), least=0.0, missing=True)
+            packed = record.part("row_labels") if labels else None
+            self._row_labels = unpack_labels(packed, len(self.scores_))
         if record.value("batch_threshold") is not None:
             self._batch_threshold = (stream.n_seen, record.number("batch_threshold"))
         self._stream = stream

@@ -13,7 +13,7 @@ from sklearn.utils import get_tags
 from penstock._blas import one_blas_thread
 from penstock._types import BoolArray, FloatArray
 from penstock.detectors._base import BaseDetector
-from penstock.detectors._factor_base import FactorDetector, limit_components
+from penstock.detectors._factor_base import FactorDetector
 from penstock.detectors._saving import restore, state_of
 from penstock.detectors.nsnmf import NSNMF
 from penstock.detectors.sensors import SeriesDetector
@@ -236,9 +236,10 @@ class OverTime(SeriesDetector):
         spacing = clock.follow(len(table), time, runs)
         scale = learn_scale(table, spacing.starts)
         there = _with_readings(table)
-        inner = self._inner()
-        inner = limit_components(inner, table.shape[1]) if self.detector is None else inner
-        detector = clone(inner).fit(_named(table, there, index))
+        inner = clone(self._inner())
+        if self.detector is None:  # as many groups as columns could rebuild any row
+            inner.set_params(n_components=min(inner.n_components, max(1, (table.shape[1] + 1) // 2)))
+        detector = inner.fit(_named(table, there, index))
         usual = None
         if isinstance(detector, FactorDetector):
             R, filled = rebuilt_residuals(

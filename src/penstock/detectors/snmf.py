@@ -27,9 +27,9 @@ class SNMF(FactorDetector):
     Parameters
     ----------
     n_components, solver, contamination, scale, max_iter, tol, random_state : as in `NSNMF`
-    graph : {"self_tuning", "gaussian"}, default="self_tuning"
-        "self_tuning" is the sparse graph of its authors; "gaussian" the full one that the paper uses, which takes n²
-        memory (several GB at 12,000 rows) and is refused beyond that.
+    graph : {"gaussian", "self_tuning"}, default="gaussian"
+        "gaussian" is the full graph that the paper uses, which takes n² memory (several GB at 12,000 rows) and is
+        refused beyond that; "self_tuning" the sparse graph of its authors, for any number of rows.
 
     Examples
     --------
@@ -43,7 +43,7 @@ class SNMF(FactorDetector):
     def __init__(
         self,
         n_components: int = 5,
-        graph: Literal["self_tuning", "gaussian"] = "self_tuning",
+        graph: Literal["gaussian", "self_tuning"] = "gaussian",
         solver: Literal["auto"] | Settings = "auto",
         contamination: Contamination = "auto",
         scale: Literal["minmax"] | None = "minmax",
@@ -57,7 +57,7 @@ class SNMF(FactorDetector):
     def check_parameters(self) -> None:
         """Raise a ValueError if a parameter is out of bounds."""
         super().check_parameters()
-        check_choice("graph", self.graph, ("self_tuning", "gaussian"))
+        check_choice("graph", self.graph, ("gaussian", "self_tuning"))
 
     def _pose(self, rows: FloatArray, copies: Copies, tree: Tree | None) -> Problem:
         if len(rows) == 1:  # all rows are equal

@@ -43,6 +43,8 @@ class Proposal(NamedTuple):
     gap: Array  # 1: how many readings are missing
     w: Array  # K
     H: Array  # K×p
+    U: Array  # K×K; this and V only if the sums grow at every step
+    V: Array  # K×p
 
 
 def memory_size(z: int, p: int, K: int) -> int:
@@ -52,7 +54,7 @@ def memory_size(z: int, p: int, K: int) -> int:
 
 def proposal_size(z: int, p: int, K: int) -> int:
     """How many numbers `open_proposal` needs."""
-    return 2 * p + z + 1 + K * (1 + p)
+    return 2 * p + z + 1 + K * (1 + 2 * p + K)
 
 
 @kernel
@@ -80,9 +82,11 @@ def open_proposal(store: Array, z: int, p: int, K: int) -> Proposal:
     gap = distances + z
     w = gap + 1
     H = w + K
+    U = H + K * p
+    V = U + K * K
     return Proposal(
         store[:filled], store[filled:distances], store[distances:gap], store[gap:w], store[w:H],
-        store[H : H + K * p].reshape((K, p)),
+        store[H:U].reshape((K, p)), store[U:V].reshape((K, K)), store[V : V + K * p].reshape((K, p)),
     )  # fmt: skip
 
 
@@ -99,6 +103,7 @@ class StepSettings(NamedTuple):
     refresh_every: int
     tol: float
     max_iter: int
+    every_step: bool  # whether U and V grow at every step, as Algorithm 2 is printed, instead of once a sample
 
 
 @kernel
@@ -283,24 +288,35 @@ def step_weights(target: Array, rebuilt: Array, H: Array, pull: Array, total: fl
 
 
 @kernel
-def step_profiles(memory: Memory, w: Array, filled: Array, keep: float, H: Array, new: Array, below: Array) -> None:
+def step_profiles(
+    U: Array, V: Array, w: Array, filled: Array, keep: float, H: Array, new: Array, below: Array
+) -> None:  # fmt: skip
     """H ← H∘V/(UH), U = U_{d−1} + wᵀw, V = V_{d−1} + wᵀa: Ahmed et al. (2021), eq:stream8, eq:stream6 and eq:stream7.
 
     The gradient step eq:stream2 with the step size eq:stream35, hence eq:stream5, which needs every sample. U_{d−1} and
-    V_{d−1} stay as they are: adding to them in every round, as Algorithm 2 is printed, would count a sample many times.
-    `keep` is the forgetting factor.
+    V_{d−1} stay as they are. `keep` is the forgetting factor.
     """
     K, p = H.shape
     for k in range(K):
         for j in range(p):
             below[j] = 0.0
         for m in range(K):
-            u = keep * memory.U[k, m] + w[k] * w[m]
+            u = keep * U[k, m] + w[k] * w[m]
             for j in range(p):
                 below[j] += u * H[m, j]
         for j in range(p):
-            new[k, j] = max(H[k, j] * (keep * memory.V[k, j] + w[k] * filled[j]) / below[j], FLOOR)
+            new[k, j] = max(H[k, j] * (keep * V[k, j] + w[k] * filled[j]) / below[j], FLOOR)
     copy_table(new, H)
+
+
+@kernel
+def add_sample(U: Array, V: Array, w: Array, filled: Array, keep: float) -> None:
+    """U ← keep·U + wᵀw, V ← keep·V + wᵀa: Ahmed et al. (2021), eq:stream6 and eq:stream7."""
+    for k in range(len(w)):
+        for m in range(len(w)):
+            U[k, m] = keep * U[k, m] + w[k] * w[m]
+        for j in range(len(filled)):
+            V[k, j] = keep * V[k, j] + w[k] * filled[j]
 
 
 @kernel
@@ -324,6 +340,11 @@ def propose(
     total = pull_of_neighbors(memory, n, s, pull, proposal.w)
     copy_table(memory.H, proposal.H)
     refresh = step.refresh_every > 0 and (memory.ring[2] + 1) % step.refresh_every == 0
+    U, V, keep = memory.U, memory.V, step.keep
+    if step.every_step:
+        U, V = proposal.U, proposal.V
+        copy_table(memory.U, U)
+        copy_table(memory.V, V)
     for _ in range(step.max_iter):
         rebuild(proposal.w, proposal.H, rebuilt)
         if gap > 0:
@@ -337,14 +358,17 @@ def propose(
                 if np.isnan(A[i, j]):
                     proposal.filled[j] = rebuilt[j]
         if refresh:
-            step_profiles(memory, proposal.w, proposal.filled, step.keep, proposal.H, new, below)
+            step_profiles(U, V, proposal.w, proposal.filled, keep, proposal.H, new, below)
+        if step.every_step:
+            add_sample(U, V, proposal.w, proposal.filled, keep)
+            keep = 1.0  # what is forgotten is forgotten once a sample
         if change < step.tol:
             break
 
 
 @kernel
-def accept(memory: Memory, proposal: Proposal, keep: float) -> None:
-    """Learn the proposed sample: commit U, V and H once, and let it take the place of the oldest."""
+def accept(memory: Memory, proposal: Proposal, keep: float, every_step: bool) -> None:
+    """Learn the proposed sample: commit U, V and H, and let it take the place of the oldest."""
     capacity = len(memory.rows)
     K, p = memory.H.shape
     head, n = memory.ring[0], memory.ring[1]
@@ -360,10 +384,11 @@ def accept(memory: Memory, proposal: Proposal, keep: float) -> None:
     copy_table(proposal.H, memory.H)
     for k in range(K):
         memory.weights[slot, k] = proposal.w[k]
-        for m in range(K):
-            memory.U[k, m] = keep * memory.U[k, m] + proposal.w[k] * proposal.w[m]
-        for j in range(p):
-            memory.V[k, j] = keep * memory.V[k, j] + proposal.w[k] * proposal.filled[j]
+    if every_step:
+        copy_table(proposal.U, memory.U)
+        copy_table(proposal.V, memory.V)
+    else:
+        add_sample(memory.U, memory.V, proposal.w, proposal.filled, keep)
     if n == capacity:
         memory.ring[0] = (head + 1) % capacity
     else:
@@ -391,9 +416,11 @@ def rescale(memory: Memory) -> None:
 
 
 @kernel
-def accept_proposal(ring: Array, store: Array, proposed: Array, z: int, p: int, K: int, keep: float) -> None:
+def accept_proposal(
+    ring: Array, store: Array, proposed: Array, z: int, p: int, K: int, step: StepSettings
+) -> None:  # fmt: skip
     """Learn the sample proposed last."""
-    accept(open_memory(ring, store, z, p, K), open_proposal(proposed, z, p, K), keep)
+    accept(open_memory(ring, store, z, p, K), open_proposal(proposed, z, p, K), step.keep, step.every_step)
 
 
 @kernel
@@ -433,4 +460,4 @@ def advance(
             rebuilt[j] = X[i, j] - rebuilt[j]
         scores[i] = seen_norm(rebuilt, X[i])  # O = ‖a − wH‖: Ahmed et al. (2021), eq:stream10
         if learn:
-            accept(memory, proposal, step.keep)
+            accept(memory, proposal, step.keep, step.every_step)

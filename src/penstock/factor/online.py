@@ -10,6 +10,7 @@ from scipy import sparse
 
 from penstock._types import Factors, FloatArray, SparseMatrix, Tree
 from penstock.factor import _online_kernels as kernels
+from penstock.factor.objectives import nmf, over_seen
 from penstock.graph.distance_kernels import LARGEST_SIMILARITY
 from penstock.graph.similarities import Kind, normalize, similarity
 from penstock.storage import Record
@@ -35,6 +36,7 @@ class OnlineSettings:
     tol: float = 1e-3
     forgetting: float = 1.0
     refresh_every: int = 1
+    accumulate: Literal["sample", "step"] = "sample"
 
 
 class OnlineFactors:
@@ -51,6 +53,7 @@ class OnlineFactors:
         self._step = kernels.StepSettings(
             _KINDS[settings.similarity], of_copies if settings.duplicates == "join" else 0.0, float(settings.alpha),
             float(settings.forgetting), settings.refresh_every, float(settings.tol), settings.max_iter,
+            settings.accumulate == "step",
         )  # fmt: skip
         self._shape = (capacity, n_columns, n_components)
         self._ring = np.zeros(3, dtype=np.int64)
@@ -123,6 +126,13 @@ class OnlineFactors:
         return np.asarray(self._memory.H.copy())
 
     @property
+    def explained(self) -> float:
+        """‖WH‖²/‖A‖² over the readings of the samples in the buffer."""
+        memory, n = self._memory, int(self._ring[1])
+        age = (int(self._ring[0]) + np.arange(n)) % self._shape[0]
+        return over_seen(nmf(memory.rows[age])).explained(Factors(memory.weights[age], memory.H))
+
+    @property
     def n_learnt(self) -> int:
         """Samples learnt since the stream began."""
         return int(self._ring[2])
@@ -167,7 +177,7 @@ class OnlineFactors:
         """Learn the row proposed last. A row without readings teaches nothing."""
         z, p, K = self._shape
         if self._has_proposal and self.proposed_gap < p:
-            kernels.accept_proposal(self._ring, self._store, self._proposed, z, p, K, self.settings.forgetting)
+            kernels.accept_proposal(self._ring, self._store, self._proposed, z, p, K, self._step)
         self._has_proposal = False
 
     def _advance(

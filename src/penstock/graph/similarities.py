@@ -161,7 +161,7 @@ def gaussian_graph(X: FloatArray, bandwidth: float | None = None) -> FloatArray:
     if n > _LARGEST_DENSE:
         raise ValueError(
             f"The full Gaussian graph of {n:,} rows would take {8e-9 * n * n:.1f} GB of memory; at most "
-            f"{_LARGEST_DENSE:,} rows are allowed. Use the sparse self_tuning_graph instead."
+            f'{_LARGEST_DENSE:,} rows are allowed. Use the sparse self_tuning_graph (SNMF: graph="self_tuning").'
         )
     if bandwidth is not None and not (np.isfinite(bandwidth) and bandwidth > 0):
         raise ValueError(f"bandwidth must be a positive number, but is {bandwidth!r}.")
