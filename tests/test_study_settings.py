@@ -119,7 +119,7 @@ def test_the_papers_study_has_what_it_promises(study: Study) -> None:
     assert by_part["deep"] == {"AER", "DAGMM"}
     assert by_part["controls"] >= set(CONTROLS)
     assert len(by_part["peers"]) == 5
-    assert len(by_part["readings"]) == 10
+    assert len(by_part["readings"]) == 14
     central = [method.detail for method in study.methods if method.labels["part"] == "central claim"]
     assert len({(detail["form"], detail["graph"]) for detail in central}) == 8
     assert {method.labels["sweep"] for method in study.methods} >= {

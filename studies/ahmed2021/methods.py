@@ -16,14 +16,24 @@ from penstock.detectors.lomst import LARGEST_K, SMALLEST_K, local_tree_lengths, 
 from penstock.factor.objectives import gnmf, laplacian_nsnmf, nsnmf
 from penstock.factor.solve import MAX_ITER, TOL, Settings
 from penstock.graph.mst import spanning_tree_of_comparable
+from penstock.graph.paths import PathSimilarity
 from penstock.graph.search import search_over
-from penstock.graph.similarities import Kind, binary_knn_graph, gaussian_graph, self_tuning_graph, similarity
+from penstock.graph.similarities import (
+    Kind,
+    binary_knn_graph,
+    floor_lengths,
+    gaussian_graph,
+    self_tuning_graph,
+    similarity,
+)
 from penstock.ranking import true_detections
 from penstock.scoring import residual_scores
 from penstock.thresholds import Contamination
 
 Form = Literal["symmetric", "laplacian"]
-Graph = Literal["tree", "tree, 0-1", "tree, normalized", "5 nearest, 0-1", "gaussian", "sparse gaussian"]
+Graph = Literal[
+    "tree", "tree, all pairs", "tree, 0-1", "tree, normalized", "5 nearest, 0-1", "gaussian", "sparse gaussian"
+]  # fmt: skip
 Weight = Literal["max", "equal"] | float
 _FLOOR = 1e-12
 _MOST_OF_W = 0.9
@@ -40,11 +50,12 @@ class GraphChoice(FactorDetector):
     form : {"symmetric", "laplacian"}
         ‖S−WWᵀ‖² with the ridge term gamma·(‖W‖²+‖H‖²), as in NS-NMF; or tr(WᵀLW) with bounded rows of H, as in the
         online algorithm and in GNMF.
-    graph : {"tree", "tree, 0-1", "tree, normalized", "5 nearest, 0-1", "gaussian", "sparse gaussian"}
-        The minimum spanning tree with similarities 1/length, or 1, or D^-½ S D^-½; the five nearest neighbours, 0-1, as
-        in GNMF; the full Gaussian graph, as in SNMF (up to 12,000 rows), or its sparse self-tuning one.
+    graph : {"tree", "tree, all pairs", "tree, 0-1", "tree, normalized", "5 nearest, 0-1", "gaussian", …}
+        The minimum spanning tree with similarities 1/length, of the rows that it joins or of all pairs along its paths,
+        or 1, or D^-½ S D^-½; the five nearest neighbours, 0-1, as in GNMF; the full Gaussian graph, as in SNMF (up to
+        12,000 rows), or its sparse self-tuning one, "sparse gaussian".
     weight : {"max", "equal"} or float, default=1.0
-        What S is multiplied by: "max" divides by its largest entry, "equal" makes ‖S‖ = ‖A‖.
+        What S is multiplied by: "max" divides by its largest entry, "equal" makes ‖S‖ = ‖A‖. All pairs have weight 1.
     n_components, alpha, gamma, score_kind, solver, contamination, scale, max_iter, tol, random_state :
         As in `NSNMF`. Equal rows are fitted once.
 
@@ -95,10 +106,13 @@ class GraphChoice(FactorDetector):
             check_choice("weight", self.weight, ("max", "equal"))
         else:
             check_number("weight", self.weight, least=0.0)
+        if self.graph == "tree, all pairs" and self.weight != 1.0:
+            raise ValueError(f"The similarities of all pairs have weight 1; got {self.weight!r}.")
 
     def _pose(self, rows: FloatArray, copies: Copies, tree: Tree | None) -> Problem:
         S = _GRAPHS[self.graph](rows) if len(rows) > 1 else sparse.csr_array((1, 1))
-        S = S * self._factor(rows, S)
+        if self.weight != 1.0:
+            S = S * self._factor(rows, S)
         objective = (
             nsnmf(rows, S, self.alpha, self.gamma) if self.form == "symmetric" else laplacian_nsnmf(rows, S, self.alpha)
         )
@@ -126,8 +140,14 @@ def _tree(kind: Kind) -> Callable[[FloatArray], SparseMatrix]:
     return lambda A: similarity(spanning_tree_of_comparable(A), kind, duplicates="floor")
 
 
-_GRAPHS: dict[str, Callable[[FloatArray], SparseMatrix]] = {
+def _all_pairs(A: FloatArray) -> PathSimilarity:
+    tree = spanning_tree_of_comparable(A)
+    return PathSimilarity(Tree(tree.edges, floor_lengths(tree.lengths)))
+
+
+_GRAPHS: dict[str, Callable[[FloatArray], Any]] = {
     "tree": _tree("inverse"),
+    "tree, all pairs": _all_pairs,
     "tree, 0-1": _tree("binary"),
     "tree, normalized": _tree("normalized"),
     "5 nearest, 0-1": binary_knn_graph,

@@ -43,6 +43,7 @@ LEFT_OPEN: dict[str, tuple[str, tuple[str, ...]]] = {
         "Online NS-NMF",
         tuple(f"Online NS-NMF: inverse, steps {steps}, file" for steps in (1, 50)),
     ),
+    "where U and V grow": ("Online NS-NMF", ("Online NS-NMF", "Online NS-NMF, Algorithm 2 as printed")),
     "the rule for LoMST's k": ("LoMST", tuple(f"LoMST: {rule}, k ≤ 50" for rule in ("sd", "stable", "raw sd"))),
     "the largest k of LoMST": ("LoMST", tuple(f"LoMST: stable, k ≤ {largest}" for largest in (50, 80))),
 }
@@ -179,7 +180,7 @@ def left_open_table(rows: pd.DataFrame) -> pd.DataFrame:
     `moved` are those that some of its values match and others do not, of the `data sets` that all values finished;
     `most` is the largest change of the number of true detections on one of them.
     """
-    medians = pivot(rows[rows["part"] == "nearest"])
+    medians = pivot(rows[(rows["sweep"] == "") & (rows["part"] != _READINGS)])
     lines = []
     for choice, (column, methods) in LEFT_OPEN.items():
         complete = medians.reindex(columns=list(methods)).dropna()
