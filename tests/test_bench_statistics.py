@@ -221,6 +221,24 @@ def test_the_papers_tests() -> None:
     assert found.friedman.statistic == pytest.approx(other.statistic, rel=1e-10)
 
 
+def test_the_papers_post_hoc_diagram() -> None:
+    pytest.importorskip("matplotlib").use("Agg")
+    from matplotlib import pyplot
+
+    from penstock.report.figures import plot_ranks
+
+    axes = plot_ranks(compare_table(TABLE, alpha=0.01))
+    shown = {tuple(text.get_text().split()) for text in axes.texts}
+    assert shown == {("NS-NMF", "1.20"), ("GNMF", "2.60"), ("NMF", "3.10"), ("SNMF", "3.10")}
+    (bar,) = [line for line in axes.lines if line.get_linewidth() > 3]
+    np.testing.assert_allclose(bar.get_xdata(), [2.6, 3.1])  # all but NS-NMF
+    dots = sorted(float(line.get_xdata()[0]) for line in axes.lines if line.get_marker() == "o")
+    np.testing.assert_allclose(dots, [1.2, 2.6, 3.1, 3.1])
+    pyplot.close("all")
+    with pytest.raises(ValueError, match="nothing can be tested"):
+        plot_ranks(compare_table(TABLE[:1]))
+
+
 def test_the_critical_difference_is_that_of_the_tables() -> None:
     """Demšar (2006), table 5: q at 0.05 for 2, 4 and 10 methods."""
     for k, q in ((2, 1.960), (4, 2.569), (10, 3.164)):

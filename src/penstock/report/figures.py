@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from penstock.bench.significance import Comparison
+
 # Of Okabe and Ito's palette, which the colour-blind can distinguish, and which prints well.
 _BLUE, _ORANGE, _BAND, _INK, _SOFT, _RULE = "#0072b2", "#d55e00", "#e69f00", "#1a2026", "#55606b", "#eceff1"
 _NUMBERED = 10  # incidents, the most severe
@@ -115,6 +117,61 @@ def plot_case(findings: Findings, number: int) -> Figure:
     if sensors:
         axes[0, 0].legend(loc="upper right", frameon=False, fontsize="small", ncols=3)
     return figure
+
+
+def plot_ranks(comparison: Comparison, axes: Axes | None = None) -> Axes:
+    """Draw mean ranks, the best on the left; a thick bar joins methods that do not differ (a post-hoc diagram).
+
+    Parameters
+    ----------
+    comparison : Comparison
+        From `penstock.bench.compare_table`; the bars are its `groups`, at its level `alpha`.
+    axes : Axes, optional
+        Where to draw; by default a new figure.
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import pandas as pd
+    >>> from penstock.bench import compare_table
+    >>> found = compare_table(pd.DataFrame({"A": [9, 8, 9, 7], "B": [5, 6, 4, 8], "C": [1, 2, 3, 1]}))
+    >>> [text.get_text() for text in plot_ranks(found).texts]
+    ['A 1.25 ', 'B 1.75 ', ' C 3.00']
+    """
+    ranks, groups = comparison.mean_ranks, comparison.groups
+    if not len(ranks):
+        raise ValueError("There are no mean ranks to draw: " + " ".join(comparison.notes))
+    if axes is None:
+        height = 0.8 + 0.3 * ((len(ranks) + 1) // 2) + 0.15 * len(groups)
+        axes = _pyplot().subplots(figsize=(4.5, height), layout="constrained")[1]
+    assert axes is not None
+    highest = max(len(ranks), 2)
+    half = (len(ranks) + 1) // 2  # these are named on the left
+    depth = 0.25 * len(groups) + 0.35  # below the axis, of the first name
+    for place, (name, rank) in enumerate(ranks.items()):
+        on_left = place < half
+        step = place if on_left else len(ranks) - 1 - place
+        at, side = depth + 0.5 * step, 0.9 if on_left else highest + 0.1
+        axes.plot([rank, rank, side], [0, at, at], color=_SOFT, linewidth=0.8, clip_on=False)
+        axes.plot(rank, 0, "o", color=_INK, markersize=5, clip_on=False, zorder=3)
+        words = f"{name} {rank:.2f} " if on_left else f" {name} {rank:.2f}"
+        axes.text(side, at, words, ha="right" if on_left else "left", va="center", color=_INK)
+    for number, group in enumerate(groups):
+        ends = [ranks[group[0]], ranks[group[-1]]]
+        axes.plot(ends, [0.2 + 0.25 * number] * 2, color=_BLUE, linewidth=4, solid_capstyle="round")
+    axes.set_xlim(1, highest)
+    axes.set_ylim(depth + 0.5 * half - 0.2, 0)  # downwards
+    axes.xaxis.tick_top()
+    axes.set_xticks(range(1, highest + 1))
+    axes.set_yticks([])
+    axes.spines[["left", "right", "bottom"]].set_visible(False)
+    axes.spines["top"].set_visible(True)
+    return axes
 
 
 def _calm(axes: Axes) -> None:
