@@ -47,7 +47,15 @@ class Tree:
 
 @dataclass(frozen=True)
 class Factors:
-    """W (n×K, one row of weights per observation) and H (K×p, one profile per latent group)."""
+    """W (n×K, one row of weights per observation) and H (K×p, one profile per latent group).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> factors = Factors(W=np.array([[1.0], [2.0]]), H=np.array([[0.5, 1.5]]))
+    >>> (factors.W @ factors.H).tolist()
+    [[0.5, 1.5], [1.0, 3.0]]
+    """
 
     W: FloatArray
     H: FloatArray
@@ -55,7 +63,16 @@ class Factors:
 
 @dataclass(frozen=True)
 class Solution:
-    """What a solver returns: the factors, how good they are, and how it got there."""
+    """What a solver returns: the factors, how good they are, and how it got there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from penstock.factor import fit_factors, nmf
+    >>> solution = fit_factors(nmf(np.array([[1.0, 2.0], [2.0, 4.0], [0.5, 1.0]])), 1, random_state=0)
+    >>> solution.converged, bool(solution.objective == solution.history[-1]), solution.factors.W.shape
+    (True, True, (3, 1))
+    """
 
     factors: Factors
     objective: float

@@ -54,6 +54,12 @@ class Dataset:
         In rows of anomalies the columns that cause them, separated by semicolons; "" where that is not known.
     notes : tuple of str, default=()
         What reading the file assumed or changed, in sentences.
+
+    Examples
+    --------
+    >>> data = Dataset("pump", np.array([[1.0], [1.1], [9.0]]), np.array([0, 0, 1]))
+    >>> data.X.shape, int(data.y.sum())
+    ((3, 1), 1)
     """
 
     name: str

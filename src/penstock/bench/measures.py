@@ -145,6 +145,14 @@ class EventMeasures:
         Which of these find a fault.
     first_rows, last_rows : ndarray
         Of the faults.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> labels, time = np.array([0, 0, 1, 1, 0, 0]), pd.date_range("2024-05-01", periods=6, freq="h")
+    >>> found = event_measures(labels, np.array([0.1, 0.2, 0.9, 0.3, 0.2, 0.1]), time)
+    >>> found.n_faults, found.in_n, found.delay_hours
+    (1, 1, 0.0)
     """
 
     n_faults: int

@@ -93,6 +93,15 @@ def write_report(
     ------
     FileExistsError
         If one of the files is there already and `overwrite` is not set; nothing is written then.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pandas as pd
+    >>> from penstock.bench.results import COLUMNS
+    >>> empty = Results(pd.DataFrame(columns=list(COLUMNS)), title="Pumps")
+    >>> [path.name for path in write_report(empty, tempfile.mkdtemp())]
+    ['study.html', 'study.md']
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 

@@ -60,6 +60,12 @@ class Results:
         Of Python and the packages used.
     options : str
         Options of the command line that reduced the settings.
+
+    Examples
+    --------
+    >>> rows = frame_of([{"method": "NMF", "dataset": "a", "seed": 0, "n": 9, "p": 2, "n_anomalies": 1, "key": "k"}], {})
+    >>> Results(rows, title="Pumps").rows["status"].tolist()
+    ['not run']
     """
 
     rows: pd.DataFrame
@@ -79,6 +85,12 @@ def read_results(folder: str | Path) -> Results:
     ----------
     folder : path
         As given to `run_study`, or to ``penstock bench --folder``.
+
+    Examples
+    --------
+    >>> read_results("nowhere")
+    Traceback (most recent call last):
+    FileNotFoundError: There is no study in nowhere: ... Run one with 'penstock bench --folder nowhere'.
     """
     place = Path(folder)
     if not (place / PLAN_FILE).is_file():
@@ -342,6 +354,12 @@ class Lead:
         What was drawn with replacement.
     n : int
         How many of these there are.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"value": [0.9, 0.7]}, index=["NS-NMF", "LoMST"])
+    >>> Lead(table, "data sets", 20).count
+    '20 data sets'
     """
 
     table: pd.DataFrame

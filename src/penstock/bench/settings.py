@@ -50,6 +50,11 @@ class Method:
         Further columns of its rows in the results, as `Study.labels` lists them.
     detail : Mapping, default={}
         Further entries of the column `detail` of its rows.
+
+    Examples
+    --------
+    >>> Method("distance", "KNNDistance", {"n_neighbors": 10}).order
+    'file'
     """
 
     name: str
@@ -85,6 +90,12 @@ class Study:
         Columns that `Method.labels` adds to the results.
     reading : Mapping, default={}
         How data sets are read, as `load_file` takes it: time, group, train_until, cause.
+
+    Examples
+    --------
+    >>> study = Study("Pumps", ("pump.csv::fault",), (Method("mine", "LoMST"), Method("other", "NormScore")))
+    >>> [method.name for method in study.only(methods=["mine"], seeds=1).methods]
+    ['mine']
     """
 
     title: str
@@ -168,6 +179,14 @@ def read_settings(path: str | Path) -> Study:
     ------
     SettingsError
         With the file, the entry and the key that are wrong.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "study.toml"
+    >>> _ = path.write_text('datasets = ["pump.csv::fault"]\\n[[method]]\\nname = "mine"\\ndetector = "LoMST"\\n')
+    >>> read_settings(path).datasets
+    ('pump.csv::fault',)
     """
     return parse_settings(Path(path).read_text(encoding="utf-8"), str(path))
 

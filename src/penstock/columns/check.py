@@ -71,6 +71,14 @@ class ColumnReport:
     setting : bool
         It changes in under 5 % of the steps, and stays where it is then, as set points, limits, tap positions and
         states do. A reading that is mostly 0, or stuck, and moves where it is not, is none.
+
+    Examples
+    --------
+    >>> from penstock.columns import check_columns
+    >>> from penstock.io import read_table
+    >>> [report] = check_columns(read_table({"flow": [1.5, 1.5, 1.5, 1.5]}))
+    >>> report.kind, report.grade
+    ('constant', 'D')
     """
 
     name: str

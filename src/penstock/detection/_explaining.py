@@ -87,6 +87,14 @@ class Explanation:
         or the first that differs), share.
     settings_text : tuple of str
         A line for each setting: "setting limit: 5 → 7 MW (40% of it)".
+
+    Examples
+    --------
+    >>> import penstock
+    >>> table = penstock.datasets.load_plant().table
+    >>> why = penstock.detect(table, method="norm", top=1).explain(1)
+    >>> bool(why.variables["share"].is_monotonic_decreasing), len(why.comparison) == len(why.variables)
+    (True, True)
     """
 
     event: int

@@ -107,6 +107,16 @@ def load_model(path: str | os.PathLike[str]) -> Model:
     ------
     penstock.storage.WrongKindError
         If the file holds a detector: `penstock.load` opens both.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import penstock
+    >>> table = penstock.datasets.load_plant().table
+    >>> path = f"{tempfile.mkdtemp()}/plant.model"
+    >>> penstock.fit_model(table, method="norm").save(path)
+    >>> load_model(path).parts[0].detector
+    NormScore()
     """
     model = load(path)
     if not isinstance(model, Model):

@@ -114,6 +114,17 @@ class Findings:
         A classification tree of all findings against the other judged rows; None where there are no others.
     groups, trees : tuples of ModeGroups, ModeTree
         Per mode, the latent groups of its detector, and a drawing of its spanning tree; only of detectors with these.
+
+    Examples
+    --------
+    >>> import penstock
+    >>> findings = penstock.detect(penstock.datasets.load_plant().table)
+    >>> len(findings.scores) == len(findings.flags) == len(findings.table.values)
+    True
+    >>> bool(findings.scores[findings.flags].min() > findings.threshold)
+    True
+    >>> findings.incident_table["first_sensor"].tolist()[0]
+    'unit2_guide_vane_opening'
     """
 
     table: Table

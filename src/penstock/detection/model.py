@@ -61,6 +61,14 @@ class Model:
     units : of the inputs.
     settings : what was asked for, and the versions that it ran on.
     notes : everything that was changed, left out or odd in the training data; not kept in files.
+
+    Examples
+    --------
+    >>> import penstock
+    >>> table = penstock.datasets.load_plant().table
+    >>> model = penstock.fit_model(table, method="norm")
+    >>> [part.mode for part in model.parts], len(model.training_scores) == len(table)
+    (['all'], True)
     """
 
     reading: Reading

@@ -130,8 +130,40 @@ class SeriesDetector(BaseDetector):
     def _fit_rows(self, A: FloatArray) -> FloatArray:
         return self.learn_rows(A)
 
+    def predict(self, X: Any) -> NDArray[np.int64]:
+        """Return −1 for rows whose score, each by itself, is above the threshold, 1 for the others.
+
+        It does not follow `scores_`: scikit-learn gives `predict` rows without an order and wants the same answer for
+        a row in any table. What lasts counts for more in `scores_` (training rows) and `score_series` (later rows);
+        compare these with a threshold of their own.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+
+        Returns
+        -------
+        ndarray of shape (n,)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from penstock import SensorDetector
+        >>> rng = np.random.default_rng(0)
+        >>> load = np.cumsum(rng.normal(size=600))[:, None] @ np.ones((1, 4)) + 0.1 * rng.normal(size=(600, 4))
+        >>> load[400:420, 2] += 0.4  # as large as the noise of some rows: seen because it lasts
+        >>> detector = SensorDetector().fit(load)
+        >>> int((detector.predict(load)[400:420] == -1).sum())
+        12
+        >>> int((detector.scores_[400:420] > detector.threshold_).sum())
+        20
+        """
+        return super().predict(X)
+
     def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int64]:
-        """Fit, and return the verdicts on the training rows, each by itself.
+        """Fit, and return the verdicts on the training rows, each by itself: ``fit(X).predict(X)``.
+
+        scikit-learn asks for the same answer from both; so this does not follow `scores_`, as `predict` explains.
 
         Parameters
         ----------
@@ -141,6 +173,14 @@ class SeriesDetector(BaseDetector):
         -------
         ndarray of shape (n,)
             −1 for flagged, 1 for the others.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from penstock import SensorDetector
+        >>> X = np.random.default_rng(0).normal(size=(300, 3))
+        >>> bool((SensorDetector().fit_predict(X) == SensorDetector().fit(X).predict(X)).all())
+        True
         """
         return self._verdicts(self.fit(X).alone_)
 

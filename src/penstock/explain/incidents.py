@@ -60,6 +60,13 @@ class IncidentSensor:
         than usual", "outside its range" (of all rows without incidents), or "" if none of these was recognised.
     certain : bool
         Whether the condition is beyond doubt; if not, say "possibly".
+
+    Examples
+    --------
+    >>> import penstock
+    >>> first = penstock.detect(penstock.datasets.load_plant().table).incidents[0].sensors[0]
+    >>> first.name, first.peak_evidence >= first.mean_evidence
+    ('unit2_guide_vane_opening', True)
     """
 
     column: int
@@ -97,6 +104,13 @@ class Incident:
         Earlier incidents with a similar pattern: their numbers and the similarity, at most 1; the most similar first.
     pattern : array of shape (p,)
         Mean evidence beyond the edge of what is usual, negative below what was expected.
+
+    Examples
+    --------
+    >>> import penstock
+    >>> incident = penstock.detect(penstock.datasets.load_plant().table).incidents[0]
+    >>> incident.number, incident.source, incident.start <= incident.peak <= incident.end
+    (1, 'machine', True)
     """
 
     number: int

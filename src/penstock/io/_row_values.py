@@ -47,6 +47,11 @@ class TableOptions:
         Whether 1/2/2024 is in February.
     time_format : str, optional
         How times are written, as `datetime.strptime` takes it.
+
+    Examples
+    --------
+    >>> TableOptions(time="time", texts_if_there=("mode",)).for_columns(["time", "flow", "mode"]).texts
+    ('mode',)
     """
 
     format: str | None = None

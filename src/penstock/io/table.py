@@ -23,6 +23,13 @@ class TableError(ValueError):
         What is wrong, where, and what to do.
     parameter : str, optional
         The parameter that is wrong; the message begins with its name.
+
+    Examples
+    --------
+    >>> from penstock.io import read_table
+    >>> read_table({"flow": [1.0, 2.0]}, time="when")
+    Traceback (most recent call last):
+    penstock.io.table.TableError: ...has no column 'when' (given as time)...
     """
 
     def __init__(self, message: str, parameter: str | None = None) -> None:
@@ -107,6 +114,13 @@ class Table:
     group : Series or None
         Which run, unit or machine each row is of, as text, under the column's name. Rows of a group are next to each
         other, and the time stamps are in ascending order within each.
+
+    Examples
+    --------
+    >>> from penstock.io import read_table
+    >>> table = read_table({"time": ["2024-05-01 12:00", "2024-05-01 11:00"], "flow": [2.0, None]})
+    >>> table.time_name, table.values["flow"].tolist(), table.values.index.tolist()
+    ('time', [nan, 2.0], [1, 0])
     """
 
     values: pd.DataFrame

@@ -80,6 +80,12 @@ class Verdict:
         Why the row was not judged.
     has_data : bool
         False for a row without any reading: it does not end *no data*.
+
+    Examples
+    --------
+    >>> verdict = Verdict("plant1/pump3", 60.0, score=4.0, threshold=2.5)
+    >>> verdict.score > verdict.threshold, verdict.has_data
+    (True, True)
     """
 
     asset: str

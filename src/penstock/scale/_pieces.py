@@ -158,7 +158,15 @@ _CHOOSE = "pass columns=[...] with the names of those to use"
 
 
 class SourceError(ValueError):
-    """The rows cannot be used as they are; the message says what is wrong, where, and what to do."""
+    """The rows cannot be used as they are; the message says what is wrong, where, and what to do.
+
+    Examples
+    --------
+    >>> from penstock.scale.sources import open_source
+    >>> open_source([])
+    Traceback (most recent call last):
+    penstock.scale._pieces.SourceError: The list of Parquet files is empty. Pass at least one path.
+    """
 
 
 def missing_extra(what: str) -> SourceError:

@@ -34,7 +34,16 @@ _GO_ON = "run the same call with the same folder: it goes on from there."
 
 
 class ClusterError(RuntimeError):
-    """The cluster cannot do the work, or has stopped doing it."""
+    """The cluster cannot do the work, or has stopped doing it.
+
+    Examples
+    --------
+    >>> from penstock import NSNMF, scale
+    >>> with scale.connect("nowhere://10.0.0.5") as client:
+    ...     scale.fit(NSNMF(), "rows.parquet", client)
+    Traceback (most recent call last):
+    penstock.scale.cluster.ClusterError: There is no Dask scheduler at nowhere...
+    """
 
 
 class Cluster:
@@ -436,6 +445,13 @@ def connect(address: str) -> Iterator[Any]:
     ------
     ClusterError
         If there is no scheduler.
+
+    Examples
+    --------
+    >>> with connect("nowhere://10.0.0.5"):
+    ...     pass
+    Traceback (most recent call last):
+    penstock.scale.cluster.ClusterError: There is no Dask scheduler at nowhere...
     """
     distributed = _distributed()
     try:

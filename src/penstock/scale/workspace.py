@@ -29,7 +29,18 @@ SOURCE_FOLDER = "source"  # a table in memory is written there, before it is kno
 
 
 class WorkspaceError(ValueError):
-    """The folder cannot be used for this job."""
+    """The folder cannot be used for this job.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = (folder / "letter.txt").write_text("not a job")
+    >>> with open_workspace(folder):
+    ...     pass
+    Traceback (most recent call last):
+    penstock.scale.workspace.WorkspaceError: The folder ... is not empty and holds no job. Choose another one.
+    """
 
 
 @dataclass(frozen=True)

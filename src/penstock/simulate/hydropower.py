@@ -36,6 +36,15 @@ class SimulatedPlant:
         first sample that the fault changes) and half_size (when first_variable has moved by half of its greatest
         change). Look-alikes are unusual but right, and have no onsets; `variables` are all that a fault changes, and
         the most telling of a look-alike.
+
+    Examples
+    --------
+    >>> from penstock.simulate import simulate_hydropower
+    >>> plant = simulate_hydropower(seed=0)
+    >>> plant.table.shape, int(plant.events["is_fault"].sum())
+    ((9219, 222), 13)
+    >>> bool(plant.is_anomalous[plant.is_faint].all())
+    True
     """
 
     table: pd.DataFrame

@@ -30,6 +30,13 @@ class Threshold(BaseEstimator, ABC):  # type: ignore[misc]
 
     A subclass stores its parameters in `__init__` and does nothing else there; it implements `_check_parameters`,
     `_fewest_scores`, `_begin` and `_learn`, and, if it learns, `_state` and `_restore`.
+
+    Examples
+    --------
+    >>> from penstock.thresholds import Threshold, TopN
+    >>> threshold = TopN(n=1)
+    >>> isinstance(threshold, Threshold), [threshold.update(score) for score in (1.0, 3.0, 2.0, 4.0)]
+    (True, [False, True, False, True])
     """
 
     _begun = False
