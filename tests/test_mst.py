@@ -15,7 +15,7 @@ from strategies import examples, tables
 
 from penstock import minimum_spanning_tree
 from penstock._threads import thread_limit
-from penstock.graph import boruvka, edge_lengths, points
+from penstock.graph import boruvka, edge_lengths, points, spanning_tree_of_edges
 from penstock.graph import mst as mst_module
 from penstock.graph.distance_kernels import TILE, search_limit
 from penstock.graph.edges import squares_of
@@ -359,3 +359,60 @@ def test_auto_takes_the_kdtree_for_flat_data_and_prim_for_full_ones(monkeypatch)
 def test_clear_errors(X, strategy, message):
     with pytest.raises((TypeError, ValueError), match=message):
         minimum_spanning_tree(X, strategy=strategy)
+
+
+@given(tables())
+@examples(40)
+def test_trees_of_distances_and_of_edges_are_kruskals(X):
+    lengths = np.array([[math.dist(a, b) for b in X] for a in X])
+    rng = np.random.default_rng(len(X))
+    lengths = np.round(lengths, 1)  # ties
+    keep = np.triu(rng.random(lengths.shape) < 0.5, 1)
+    keep[0, 1:] = True  # so that all are joined
+    D = np.where(keep | keep.T, lengths, np.inf)
+    np.fill_diagonal(D, 0.0)
+    ends = np.argwhere(keep)
+    edges, sizes = naive.join(len(X), sorted((D[i, j], int(i), int(j)) for i, j in ends))
+    shuffled = rng.permutation(len(ends))
+    turned = np.where(rng.random((len(ends), 1)) < 0.5, ends, ends[:, ::-1])[shuffled]
+    for tree in (
+        minimum_spanning_tree(D, metric="precomputed"),
+        spanning_tree_of_edges(turned, D[turned[:, 0], turned[:, 1]], len(X)),
+    ):
+        assert [tuple(edge) for edge in tree.edges.tolist()] == edges
+        assert tree.lengths.tolist() == sizes
+
+
+def test_several_edges_between_two_nodes_and_loops():
+    tree = spanning_tree_of_edges([[1, 0], [0, 1], [0, 0], [2, 1]], [3.0, 2.0, 0.0, 0.0])
+    assert tree.edges.tolist() == [[1, 2], [0, 1]]
+    assert tree.lengths.tolist() == [0.0, 2.0]
+    assert spanning_tree_of_edges([], []).n_nodes == 1
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (
+            lambda: minimum_spanning_tree([[0, 1.0], [1.5, 0]], metric="precomputed"),
+            r"\(0, 1\) is 1.*difference of 0.5",
+        ),
+        (lambda: minimum_spanning_tree([[0, 1.0]], metric="precomputed"), r"square.*\(1, 2\)"),
+        (lambda: minimum_spanning_tree([[0, -1.0], [-1.0, 0]], metric="precomputed"), r"≥ 0.*\(0, 1\) is -1"),
+        (lambda: minimum_spanning_tree([[0, np.nan], [1, 0]], metric="precomputed"), r"\(0, 1\) is nan"),
+        (lambda: minimum_spanning_tree([[0, 1], [1, 2.0]], metric="precomputed"), r"itself.*\(1, 1\) is 2"),
+        (
+            lambda: minimum_spanning_tree([[0, np.inf], [np.inf, 0]], metric="precomputed"),
+            "node 0 to node 1, and 1 of 2",
+        ),
+        (lambda: minimum_spanning_tree([[0.0]], metric="cosine"), "'cosine'"),
+        (lambda: spanning_tree_of_edges([[0, 1]], [1.0], 4), "3 parts.*node 0 to node 2, and 2 of 4"),
+        (lambda: spanning_tree_of_edges([[0, 1], [1, 2]], [1.0, -2.0]), r"edge 1, \[1, 2\], is -2"),
+        (lambda: spanning_tree_of_edges([[0, 3]], [1.0], 3), r"between 0 and 2; edge 0 is \[0, 3\]"),
+        (lambda: spanning_tree_of_edges([[0, 1]], [1.0, 2.0]), "shape"),
+        (lambda: spanning_tree_of_edges([[0, 1.5]], [1.0]), "whole numbers"),
+    ],
+)
+def test_graphs_without_a_tree_are_refused(make, says):
+    with pytest.raises(ValueError, match=says):
+        make()

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from penstock.detectors import choose_rank as choose_rank
     from penstock.graph.approximate import approximate_spanning_tree as approximate_spanning_tree
     from penstock.graph.mst import minimum_spanning_tree as minimum_spanning_tree
+    from penstock.graph.mst import spanning_tree_of_edges as spanning_tree_of_edges
     from penstock.graph.similarities import similarity as similarity
 
 __version__ = "0.1.0"
@@ -57,6 +58,7 @@ _HOMES = {name: entry.module for name, entry in DETECTORS.items() if entry.modul
     "minimum_spanning_tree": "penstock.graph.mst",
     "score": "penstock.detection",
     "similarity": "penstock.graph.similarities",
+    "spanning_tree_of_edges": "penstock.graph.mst",
 }
 
 # Rooms of their own, whose other names are not taken over here.

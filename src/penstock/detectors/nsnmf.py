@@ -137,7 +137,7 @@ class NSNMF(_TreeDetector):
         often a few very near rows take nearly all of W, `explained_` is near 0, and a score is little more than the
         norm of the row, of which there is a `penstock.CollapsedFactorsWarning`. "normalized" has a bound. "path" makes
         all rows similar, by 1/length of the path between them: it holds W together where "inverse" collapses. No matrix
-        is made, but for `BlockSGD`, `RowBlocks` and `Auto(n_blocks=…)`, which therefore take at most 5,000 rows with it.
+        is made, but for `BlockSGD`, `RowBlocks` and `Auto(n_blocks=…)`, which take at most 5,000 rows with it.
     duplicates : {"collapse", "zero", "floor"}, default="collapse"
         What to do with rows that are equal. "collapse" fits them once and gives every copy the same score; "zero" is
         the paper's formula to the letter, which gives an edge of length 0 similarity 0 and equal rows different scores;

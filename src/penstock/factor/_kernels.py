@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from penstock._jit import Array, kernel
-from penstock.graph._path_kernels import weighted_sum
+from penstock.graph.path_kernels import weighted_sum
 
 # A pivot that is smaller than this share of its diagonal entry counts as 0: a Newton step would turn it into rounding.
 _SINGULAR = 1e-10
@@ -147,7 +147,7 @@ def sweep_paths(
 ) -> tuple[float, float]:  # fmt: skip
     """`sweep_rows` where S is the path similarity, rows in the order of their places; returns ⟨W, SW⟩ as well.
 
-    The messages of the old weights are those that `graph._path_kernels.send_up` has left in `below` and `beside`. A
+    The messages of the old weights are those that `graph.path_kernels.send_up` has left in `below` and `beside`. A
     place is left when the walk comes to the next one that is not under it: then the new weights under it are sent to
     its parent, for the siblings after it, and meet those that were there before, each pair once. When v has been swept,
     `below[v]` holds what all but the children of v that are still to come send to those.

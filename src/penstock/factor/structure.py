@@ -15,7 +15,7 @@ from scipy import sparse
 from penstock._threads import for_each_range
 from penstock._types import FloatArray, IndexArray, SparseMatrix
 from penstock.factor._kernels import gather_rows, sweep_paths, sweep_rows
-from penstock.graph._path_kernels import gather_leaves, send_up
+from penstock.graph.path_kernels import gather_leaves, send_up
 from penstock.graph.paths import PathSimilarity, Room
 
 
@@ -135,7 +135,7 @@ class MatrixStructure:
 class PathStructure:
     """Similarities of all pairs along a tree, never written down. Rows are visited in the order of the walk.
 
-    From about 50 rows on that is faster than to have them in a matrix (K = 5): at 1,000 rows 9 times, at 4,000 20 times.
+    From about 50 rows on that is faster than a matrix of them (K = 5): at 1,000 rows 9 times, at 4,000 rows 20 times.
 
     No matrix WWᵀ comes near such an S: its diagonal is 0, and so ‖S−WWᵀ‖² is at least ‖S‖²/n. The expanded square
     therefore keeps all but log10(n) digits, and there is nothing to be summed instead of it.

@@ -13,7 +13,7 @@ from penstock._types import FloatArray, IndexArray, Tree
 from penstock.graph._prim_kernels import prim
 from penstock.graph.boruvka import N_LISTED, boruvka_edges
 from penstock.graph.distance_kernels import TILE
-from penstock.graph.edges import edge_lengths, sorted_tree, tree_of_distinct
+from penstock.graph.edges import edge_lengths, sorted_tree, spanning_forest, tree_of_distinct
 from penstock.graph.points import Points, prepare_incomplete, prepare_points, tiles_of
 from penstock.graph.rows import check_comparable, check_connected, patterns_seen, shares_seen
 from penstock.graph.search import PointTree, tree_over
@@ -31,7 +31,9 @@ _SEARCH_OVERHEAD = 4.0
 _WIDE, _WIDE_STEP, _NEARLY_ALL = 128, 8, 0.95
 
 
-def minimum_spanning_tree(X: ArrayLike, *, strategy: Strategy = "auto") -> Tree:
+def minimum_spanning_tree(
+    X: ArrayLike, *, strategy: Strategy = "auto", metric: Literal["euclidean", "precomputed"] = "euclidean"
+) -> Tree:
     """Return the minimum spanning tree of the rows of X under Euclidean distance; exact, in memory O(n·p).
 
     Edges are ordered by (length, smaller index, larger index), which makes the tree unique even where lengths tie:
@@ -45,6 +47,9 @@ def minimum_spanning_tree(X: ArrayLike, *, strategy: Strategy = "auto") -> Tree:
     strategy : {"auto", "prim", "kdtree"}, default "auto"
         "prim" is best for few rows and for data that fill all their dimensions, "kdtree" for many rows near
         something of low dimension. "auto" tries a few tree searches and decides by what they cost.
+    metric : {"euclidean", "precomputed"}, default "euclidean"
+        "precomputed": X is a symmetric n×n matrix of distances ≥ 0, infinite where two nodes have no edge; there is no
+        strategy to choose. For a list of edges see `spanning_tree_of_edges`.
 
     Returns
     -------
@@ -63,7 +68,13 @@ def minimum_spanning_tree(X: ArrayLike, *, strategy: Strategy = "auto") -> Tree:
     >>> tree = minimum_spanning_tree([[0.0], [10.0], [1.0], [4.0]])
     >>> tree.edges.tolist(), tree.lengths.tolist()
     ([[0, 2], [2, 3], [1, 3]], [1.0, 3.0, 6.0])
+    >>> minimum_spanning_tree([[0, 5, 2], [5, 0, 1], [2, 1, 0]], metric="precomputed").edges.tolist()
+    [[1, 2], [0, 2]]
     """
+    if metric == "precomputed":
+        return _tree_of_distances(X)
+    if metric != "euclidean":
+        raise ValueError(f"metric must be 'euclidean' or 'precomputed'; got {metric!r}.")
     if strategy not in get_args(Strategy):
         raise ValueError(f"strategy must be one of {', '.join(get_args(Strategy))}; got {strategy!r}.")
     data = check_rows(X)
@@ -73,6 +84,82 @@ def minimum_spanning_tree(X: ArrayLike, *, strategy: Strategy = "auto") -> Tree:
         check_comparable(data)
         return _shared_tree(data)
     return tree_of_distinct(data, lambda rows: _distinct_edges(rows, strategy))
+
+
+def spanning_tree_of_edges(edges: ArrayLike, lengths: ArrayLike, n_nodes: int | None = None) -> Tree:
+    """Return the minimum spanning tree of a graph that is given by its edges.
+
+    Edges are ordered by (length, smaller node, larger node), as `minimum_spanning_tree` orders them, so that the tree
+    is unique. Of several edges between two nodes the shortest counts, and none from a node to itself.
+
+    Parameters
+    ----------
+    edges : array-like of shape (m, 2)
+        The two nodes that each edge joins, whole numbers from 0.
+    lengths : array-like of shape (m,)
+        Lengths of the edges, finite and ≥ 0.
+    n_nodes : int or None, default None
+        Number of nodes; None: the largest number in `edges`, and one more.
+
+    Returns
+    -------
+    Tree
+
+    Examples
+    --------
+    >>> tree = spanning_tree_of_edges([[0, 1], [1, 2], [2, 0], [2, 3]], [4.0, 1.0, 2.0, 7.0])
+    >>> tree.edges.tolist(), tree.lengths.tolist()
+    ([[1, 2], [0, 2], [2, 3]], [1.0, 2.0, 7.0])
+    """
+    ends, sizes = np.asarray(edges), np.asarray(lengths, dtype=np.float64)
+    if ends.size == 0:
+        ends = np.empty((0, 2), dtype=np.intp)
+    if ends.ndim != 2 or ends.shape[1] != 2 or sizes.shape != (len(ends),):
+        raise ValueError(f"Edges must have shape (m, 2) and lengths (m,); got shapes {ends.shape} and {sizes.shape}.")
+    if not np.issubdtype(ends.dtype, np.integer):
+        raise ValueError(f"Edges must name nodes by whole numbers from 0; got values of type {ends.dtype}.")
+    n = int(ends.max(initial=0)) + 1 if n_nodes is None else int(n_nodes)
+    outside = np.flatnonzero((ends < 0).any(axis=1) | (ends >= n).any(axis=1))
+    if len(outside):
+        raise ValueError(f"Nodes must lie between 0 and {n - 1}; edge {outside[0]} is {ends[outside[0]].tolist()}.")
+    wrong = np.flatnonzero(~(np.isfinite(sizes) & (sizes >= 0)))
+    if len(wrong):
+        at = int(wrong[0])
+        raise ValueError(f"Lengths must be finite and ≥ 0; that of edge {at}, {ends[at].tolist()}, is {sizes[at]}.")
+    ends = np.sort(ends, axis=1).astype(np.int64)
+    taken, component = spanning_forest(n, ends, sizes)
+    if len(taken) < n - 1:
+        apart = int(np.flatnonzero(component != component[0])[0])
+        raise ValueError(
+            f"The graph falls into {int(component.max()) + 1} parts, so that it has no spanning tree: no path leads "
+            f"from node 0 to node {apart}, and {int((component != component[0]).sum()):,} of {n:,} nodes are out of "
+            "reach of node 0. Add edges between the parts, or make a tree of each."
+        )
+    return sorted_tree(ends[taken], sizes[taken])
+
+
+def _tree_of_distances(X: ArrayLike) -> Tree:
+    """Return the minimum spanning tree of a matrix of distances."""
+    D = np.asarray(X, dtype=np.float64)
+    if D.ndim != 2 or D.shape[0] != D.shape[1] or not len(D):
+        raise ValueError(f"A matrix of distances must be square, n×n with n ≥ 1; got shape {D.shape}.")
+    wrong = np.argwhere(np.isnan(D) | (D < 0))
+    if len(wrong):
+        i, j = wrong[0]
+        raise ValueError(f"Distances must be ≥ 0, or infinite where there is no edge; ({i}, {j}) is {D[i, j]}.")
+    if np.diagonal(D).any():
+        i = int(np.flatnonzero(np.diagonal(D))[0])
+        raise ValueError(f"The distance of a node to itself must be 0; ({i}, {i}) is {D[i, i]}.")
+    with np.errstate(invalid="ignore"):
+        gaps = np.where(D == D.T, 0.0, np.abs(D - D.T))
+    if gaps.any():
+        i, j = (int(place) for place in np.unravel_index(np.argmax(gaps), gaps.shape))
+        raise ValueError(
+            f"A matrix of distances must be symmetric; ({i}, {j}) is {D[i, j]} and ({j}, {i}) is {D[j, i]}, a "
+            f"difference of {gaps[i, j]:.3g}, the largest. Use (D + D.T)/2 if that is rounding."
+        )
+    ends = np.argwhere(np.triu(np.isfinite(D), 1))
+    return spanning_tree_of_edges(ends, D[ends[:, 0], ends[:, 1]], len(D))
 
 
 def spanning_tree_of_comparable(X: FloatArray) -> Tree:

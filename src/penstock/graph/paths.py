@@ -16,7 +16,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from penstock._types import FloatArray, IndexArray, SparseMatrix, Tree
-from penstock.graph import _path_kernels as kernels
+from penstock.graph import path_kernels as kernels
 from penstock.graph.distance_kernels import LARGEST_SIMILARITY
 
 LARGEST_PATH_MATRIX = 5_000  # rows: 25 million pairs, 0.3 GB, and three times that while a solver runs

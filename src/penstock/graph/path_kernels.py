@@ -168,9 +168,7 @@ def add_pairs(counts: Array, parent: Array, decay: Array, weights: Array) -> flo
 
 
 @kernel
-def add_differences(
-    counts: Array, means: Array, spread: Array, parent: Array, decay: Array, weights: Array
-) -> float:
+def add_differences(counts: Array, means: Array, spread: Array, parent: Array, decay: Array, weights: Array) -> float:
     """Σ over pairs of places of Σ_m weights_m exp(−t_m·d)·(sum over their rows of the squared difference).
 
     A place has counts[v] rows with the given mean and, in spread[v], their sum of squared differences from it. Under
