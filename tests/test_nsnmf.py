@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from naive import factors as naive
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV
@@ -295,3 +296,94 @@ def test_names_mean_the_methods_of_the_paper():
     assert np.count_nonzero(SNMF(graph="self_tuning", random_state=0).fit(X).similarity_.toarray()) < 40 * 20
     with pytest.raises(ValueError, match=r'12,001 rows would take .* graph="self_tuning"'):
         SNMF(n_components=2).fit(np.arange(12_001.0)[:, None] * [1.0, 2.0])
+
+
+# ---- a graph of one's own, and sparse tables ----
+
+OWN = [NSNMF(2, random_state=0), LaplacianNSNMF(2, random_state=0), GNMF(2, random_state=0), SNMF(2, random_state=0)]
+takes_a_graph = pytest.mark.parametrize("detector", OWN, ids=lambda detector: type(detector).__name__)
+
+
+def table_and_graph(n=40):
+    rng = np.random.default_rng(3)
+    X = rng.gamma(2.0, size=(n, 4))
+    X[5] = X[2]  # a copy, with edges of its own
+    S = sparse.random_array((n, n), density=0.2, rng=rng)
+    return X, sparse.csr_array(S + S.T)
+
+
+@takes_a_graph
+def test_a_graph_of_ones_own_is_what_is_fitted(detector, tmp_path):
+    X, S = table_and_graph()
+    fitted = clone(detector).set_params(graph=S).fit(X)
+    np.testing.assert_array_equal(fitted.similarity_.toarray(), S.toarray())
+    W, H, dense = fitted.embedding_, fitted.components_, S.toarray()
+    A = fitted.scaling_.apply(X)
+    L = np.diag(dense.sum(axis=1)) - dense
+    expected = {
+        "NSNMF": ((dense - W @ W.T) ** 2).sum() + 0.8 * ((A - W @ H) ** 2).sum() + 0.2 * ((W**2).sum() + (H**2).sum()),
+        "LaplacianNSNMF": 0.8 * ((A - W @ H) ** 2).sum() + np.trace(W.T @ L @ W),
+        "GNMF": ((A - W @ H) ** 2).sum() + 100 * np.trace(W.T @ L @ W),
+        "SNMF": ((dense - W @ W.T) ** 2).sum(),
+    }[type(fitted).__name__]
+    assert fitted.objective_ == pytest.approx(expected, rel=1e-9)
+    for same in (S.toarray(), S.tocoo(), sparse.csc_matrix(S), S + 1e-10 * sparse.triu(S), pd.DataFrame(S.toarray())):
+        again = clone(fitted).set_params(graph=same).fit(X)
+        np.testing.assert_allclose(again.scores_, fitted.scores_, rtol=1e-5)
+    other = np.arange(len(X)) != 5  # of equal training rows a new row gets the first one's score
+    np.testing.assert_allclose(fitted.anomaly_score(X)[other], fitted.scores_[other], rtol=1e-9)
+    fitted.save(tmp_path / "own")
+    loaded = load(tmp_path / "own")
+    np.testing.assert_array_equal(loaded.anomaly_score(X + 0.1), fitted.anomaly_score(X + 0.1))
+    assert loaded.graph == type(fitted)().graph
+    if hasattr(fitted, "alpha"):
+        for each in (fitted, loaded):
+            with pytest.raises(AttributeError, match="graph of your own"):
+                _ = each.tree_
+
+
+@takes_a_graph
+def test_the_tree_given_as_a_graph_changes_nothing(detector):
+    X = np.random.default_rng(0).gamma(2.0, size=(50, 4))
+    own = clone(detector).fit(X)
+    given = clone(detector).set_params(graph=own.similarity_).fit(X)
+    np.testing.assert_array_equal(given.scores_, own.scores_)
+
+
+@takes_a_graph
+def test_a_graph_that_cannot_be_is_refused(detector):
+    X, S = table_and_graph()
+    lopsided, negative, infinite = S.toarray(), S.toarray(), S.toarray()
+    lopsided[3, 7], lopsided[7, 3] = 2.0, 1.5
+    negative[4, 9] = -1.0
+    infinite[2, 2] = np.inf
+    cases = [
+        (S[:10, :10], r"n = 40 rows passed to fit; got shape \(10, 10\)"),
+        (lopsided, r"0\.5, is between entry \(3, 7\), 2, and entry \(7, 3\), 1\.5"),
+        (negative, r"first, -1, in row 4, column 9"),
+        (infinite, r"first, inf, in row 2, column 2"),
+        ([["a"]], "table of numbers"),
+    ]
+    for graph, message in cases:
+        with pytest.raises(ValueError, match=message):
+            clone(detector).set_params(graph=graph).fit(X)
+    with pytest.raises(ValueError, match="by fit only"):
+        clone(detector).set_params(graph=S).begin_fit(40, X.min(axis=0), X.max(axis=0))
+
+
+@family
+@collapsing
+@pytest.mark.parametrize("scale", ["minmax", None])
+def test_sparse_tables_score_as_dense_ones(detector, scale):
+    rng = np.random.default_rng(1)
+    X = rng.gamma(2.0, size=(60, 6)) * (rng.random((60, 6)) < 0.4)
+    X[:, 0] += 0.1  # no row without a value, no copies
+    dense = clone(detector).set_params(scale=scale).fit(X)
+    for make in (sparse.csr_array, sparse.csc_matrix, sparse.coo_array):
+        found = clone(dense).fit(make(X))
+        np.testing.assert_allclose(found.scores_, dense.scores_, rtol=0, atol=1e-10)
+        for method in ("anomaly_score", "transform", "predict", "score_samples", "decision_function"):
+            same = getattr(dense, method)(X[:20])
+            np.testing.assert_allclose(getattr(found, method)(make(X[:20])), same, rtol=0, atol=1e-10)
+    with pytest.raises(ValueError, match=r"400,000 columns would take 3\.2 GB"):
+        clone(dense).fit(sparse.csr_array((1000, 400_000)))

@@ -659,7 +659,9 @@ def test_the_list_of_a_fit_and_its_threshold(tmp_path):
     detector = small().fit(rows)
     found = detector.top(100)
     assert found.index[0] == rows.index[60]
-    assert len(found) == 79 and found["score"].is_monotonic_decreasing and rows.index[70] not in found.index
+    assert len(found) == 79
+    assert found["score"].is_monotonic_decreasing
+    assert rows.index[70] not in found.index
     np.testing.assert_array_equal(found["rank"], np.arange(1, 80))
     assert detector.set_contamination(0.1) is detector
     assert (detector.scores_ > detector.threshold_).sum() == 8

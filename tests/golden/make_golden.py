@@ -134,7 +134,7 @@ def what_it_says(detector: Any) -> dict[str, Any]:
     if not hasattr(detector, "feature_names_in_"):
         new = new.to_numpy() if detector.n_features_in_ == new.shape[1] else series(8, seed=1)
     said |= {"threshold": float(detector.threshold_), "new_scores": detector.anomaly_score(new).tolist()}
-    if hasattr(detector, "top"):
+    if hasattr(detector, "top") and not isinstance(detector, OnlineNSNMF):
         said |= {"scores": detector.scores_.tolist(), "top": [str(label) for label in detector.top(3).index]}
     return said
 

@@ -273,6 +273,7 @@ class BaseDetector(TrainingScores, BaseEstimator, metaclass=ABCMeta):  # type: i
     _merges_copies: ClassVar[bool] = False  # equal rows are fitted once, so that they get one score
     _needs_nonnegative: ClassVar[bool] = False  # with scale=None, negative values are refused
     _takes_missing: ClassVar[bool] = False
+    _takes_sparse: ClassVar[bool] = False  # sparse tables are written out
     _compares_rows: ClassVar[bool] = True  # chains of rows that share a column have to join all training rows
 
     scores_: FloatArray
@@ -535,6 +536,7 @@ class BaseDetector(TrainingScores, BaseEstimator, metaclass=ABCMeta):  # type: i
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = self._takes_missing
+        tags.input_tags.sparse = self._takes_sparse
         tags.input_tags.positive_only = self._needs_nonnegative and self.scale is None
         return tags
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -24,7 +25,7 @@ from penstock._parameters import check_number, check_whole_number
 from penstock._progress import set_stage
 from penstock._types import Factors, FloatArray, Solution, SparseMatrix, Tree
 from penstock.detectors._base import BaseDetector, Copies, unpack_copies
-from penstock.detectors._input import check_not_huge, pandas_index
+from penstock.detectors._input import check_not_huge, pandas_index, read_graph
 from penstock.detectors._packing import pack_graph, unpack_graph
 from penstock.factor.descent import Outcome
 from penstock.factor.objectives import Objective, nmf, over_seen
@@ -108,7 +109,8 @@ class FactorModel:
 class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDetector):  # type: ignore[misc]
     """A detector that explains rows by a few latent groups: A ≈ WH.
 
-    A subclass implements `_pose`.
+    A subclass implements `_pose`, and `_objective` if it has a parameter `graph`, by which users give similarities of
+    their own.
 
     Attributes
     ----------
@@ -134,7 +136,8 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
         All that scoring new rows needs.
     """
 
-    _merges_copies: ClassVar[bool] = True
+    _takes_sparse: ClassVar[bool] = True
+    _decays: ClassVar[bool] = True  # whether a new row is less similar to its nearest one in a given graph if it is far
     _needs_nonnegative: ClassVar[bool] = True
     _takes_missing: ClassVar[bool] = True
     _has_graph: ClassVar[bool] = True  # whether the objective has similarities S
@@ -163,6 +166,20 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
     def _pose(self, rows: FloatArray, copies: Copies, tree: Tree | None) -> Problem:
         """Return the problem of fitting these rows, of which `copies` says which training rows they are."""
 
+    def _objective(self, A: FloatArray, S: SparseMatrix) -> Objective:
+        """Return what is minimised, given the scaled rows and their similarities."""
+        raise NotImplementedError
+
+    @property
+    def _given_graph(self) -> Any:
+        """The similarities that the user gave; None if they are to be computed."""
+        graph = getattr(self, "graph", None)
+        return None if isinstance(graph, str) else graph
+
+    @property
+    def _merges_copies(self) -> bool:  # type: ignore[override]
+        return self._given_graph is None  # in a graph of the user's each row has edges of its own
+
     def check_parameters(self) -> None:
         """Raise a ValueError if a parameter is out of bounds."""
         super().check_parameters()
@@ -178,6 +195,14 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
 
     def _fewest_rows(self) -> int:
         return self.n_components
+
+    def begin_fit(
+        self, n_rows: int, minimum: FloatArray, maximum: FloatArray, names: Sequence[str] | None = None
+    ) -> None:
+        """Note a complete table that is read elsewhere, as `BaseDetector.begin_fit`; it cannot have a given graph."""
+        if self._given_graph is not None:
+            raise ValueError("A graph of your own is taken by fit only, not by a fit on a cluster. Use graph=None.")
+        super().begin_fit(n_rows, minimum, maximum, names)
 
     def pose(self, rows: FloatArray, copies: Copies, tree: Tree | None = None) -> FactorTask:
         """Return what is to be computed to fit rows: the first step of a fit.
@@ -196,7 +221,11 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
         FactorTask
         """
         (n, p), K = rows.shape, self.n_components
-        problem = self._pose(rows, copies, tree)
+        if self._given_graph is None:
+            problem = self._pose(rows, copies, tree)
+        else:
+            S = read_graph(self._given_graph, n)
+            problem = Problem(self._objective(rows, S), nearest_distances(rows), row_maxima(S), self._decays)
         if n < K:
             warn_caller(f"Only {n} of the rows differ, so n_components = {K} was lowered to {n}.")
         elif p < K:
@@ -301,7 +330,7 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
 
     def _warn_if_collapsed(self) -> None:
         """Warn, for the methods whose structure term has similarities to choose, if next to nothing is rebuilt."""
-        kind = getattr(self, "similarity", None)
+        kind = getattr(self, "similarity", None) if self._given_graph is None else "graph"
         if kind is None or self.explained_ >= COLLAPSED:
             return
         weight = np.sort(np.square(self.model_.factors.W).sum(axis=1))[::-1].cumsum()
@@ -314,6 +343,8 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
             )
         else:
             advice = "Use more groups (n_components), or let the solver go on for longer."
+        if kind == "graph":
+            advice = "Use smaller similarities in graph, or more groups (n_components)."
         warn_caller(
             f"{type(self).__name__} rebuilds only {self.explained_:.2%} of the readings (explained_ = "
             f"{self.explained_:.2g}), so that a score is little more than the size of the row. {advice}",
@@ -481,6 +512,12 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
         self.objective_ = part.number("objective")
         self.n_iter_, self.converged_ = part.whole("n_iter", least=0), part.flag("converged")
         self.start_objectives_ = part.array("start_objectives", np.float64, (None,))
+
+    def _storable_parameters(self) -> dict[str, Any]:
+        parameters = super()._storable_parameters()
+        if self._given_graph is not None:  # the similarities that were fitted are in the file
+            parameters.pop("graph")
+        return parameters
 
     @property
     def _n_features_out(self) -> int:

@@ -10,13 +10,17 @@ import sys
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils.validation import validate_data
 
 from penstock._messages import warn_caller
-from penstock._types import FloatArray
+from penstock._types import FloatArray, SparseMatrix
+from penstock.graph.distance_kernels import LARGEST_SIMILARITY
 from penstock.graph.rows import check_connected, find_incomparable
 
 LARGEST_VALUE = 1e70  # the squares of W are as large as the data
+LARGEST_DENSE = 2_000_000_000  # bytes that a sparse table may take when it is written out
+_ASYMMETRY = 1e-8  # of the largest entry: what counts as rounding in a graph
 _TIME_TYPES = ("datetime", "timedelta", "duration", "period", "date", "time")
 
 
@@ -25,8 +29,9 @@ def read_table(
 ) -> FloatArray:
     """Return X as a C-contiguous float64 array of finite numbers, or raise an error that says where it is wrong.
 
-    NaN passes if `allow_missing`, a table without rows if `allow_empty`; what a masked array hides counts as NaN. Notes
-    the number and names of columns on the estimator (`reset`), or compares with those it knows.
+    NaN passes if `allow_missing`, a table without rows if `allow_empty`; what a masked array hides counts as NaN. A
+    sparse table is written out if the estimator `_takes_sparse`. Notes the number and names of columns on the estimator
+    (`reset`), or compares with those it knows.
     """
     if type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2 and X.size and _fits(estimator, X, reset):
         if reset:
@@ -42,6 +47,7 @@ def read_table(
             estimator,
             X,
             reset=reset,
+            accept_sparse=getattr(estimator, "_takes_sparse", False),
             dtype=np.float64,
             order="C",
             ensure_all_finite=False,
@@ -51,8 +57,54 @@ def read_table(
         if "could not convert" in str(error) or "argument must be" in str(error):
             raise type(error)(f"{_describe_text(X)} ({error})") from error
         raise
+    if sparse.issparse(table):
+        table = _written_out(table)
     check_finite(table, X, allow_missing=allow_missing)
     return table
+
+
+def _written_out(table: Any) -> FloatArray:
+    n, p = table.shape
+    if 8 * n * p > LARGEST_DENSE:
+        raise ValueError(
+            f"The sparse table of {n:,} rows and {p:,} columns would take {8e-9 * n * p:.1f} GB when written out, as a "
+            f"detector needs it; at most {1e-9 * LARGEST_DENSE:.0f} GB are allowed. Use fewer columns (for example "
+            f"sklearn.decomposition.TruncatedSVD), or score rows in parts."
+        )
+    return np.ascontiguousarray(table.toarray())
+
+
+def read_graph(graph: Any, n: int) -> SparseMatrix:
+    """Return a user's graph of n rows as a symmetric sparse array, or raise an error that says where it is wrong."""
+    if not sparse.issparse(graph):
+        try:
+            graph = np.asarray(graph, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"graph must be an n × n table of numbers, sparse or dense ({error}).") from None
+    if graph.shape != (n, n):
+        raise ValueError(f"graph must be n × n for the n = {n} rows passed to fit; got shape {graph.shape}.")
+    S: SparseMatrix = sparse.csr_array(graph, dtype=np.float64, copy=True)
+    S.sum_duplicates()
+    bad = ~((S.data >= 0) & (S.data <= LARGEST_SIMILARITY))
+    if bad.any():
+        first = int(np.flatnonzero(bad)[0])
+        row = int(np.searchsorted(S.indptr, first, side="right")) - 1
+        raise ValueError(
+            f"graph must hold similarities, finite and ≥ 0 (0: not joined); {int(bad.sum())} entries are not, the "
+            f"first, {S.data[first]:g}, in row {row}, column {S.indices[first]}."
+        )
+    gap = abs(S - S.T).tocoo()
+    if gap.nnz and gap.data.max() > _ASYMMETRY * S.data.max():
+        worst = int(np.argmax(gap.data))
+        i, j = int(gap.coords[0][worst]), int(gap.coords[1][worst])
+        raise ValueError(
+            f"graph must be symmetric: the largest difference, {gap.data[worst]:g}, is between entry ({i}, {j}), "
+            f"{S[i, j]:g}, and entry ({j}, {i}), {S[j, i]:g}. Use (S + S.T) / 2, or S.maximum(S.T)."
+        )
+    S = sparse.csr_array((S + S.T) / 2)
+    S.eliminate_zeros()
+    S.sort_indices()
+    return S
 
 
 def _fits(estimator: Any, X: FloatArray, reset: bool) -> bool:

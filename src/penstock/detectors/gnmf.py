@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from scipy import sparse
 
 from penstock._parameters import check_number, check_whole_number
-from penstock._types import FloatArray, Tree
+from penstock._types import FloatArray, SparseMatrix, Tree
 from penstock.detectors._base import Copies
 from penstock.detectors._factor_base import FactorDetector, Problem, nearest_distances, row_maxima
-from penstock.factor.objectives import gnmf
+from penstock.factor.objectives import Objective, gnmf
 from penstock.factor.solve import MAX_ITER, TOL, Settings
 from penstock.graph.similarities import binary_knn_graph
 from penstock.thresholds import Contamination
@@ -30,6 +30,8 @@ class GNMF(FactorDetector):
         λ, the weight of the graph; 0 makes it NMF.
     n_neighbors : int, default=5
         q, the neighbours that each row is joined to; fewer, where fewer rows share a column with it.
+    graph : array-like or sparse of shape (n, n), or None, default=None
+        A graph of your own instead, as in `NSNMF`.
 
     Examples
     --------
@@ -39,6 +41,8 @@ class GNMF(FactorDetector):
     >>> GNMF(n_components=2, random_state=0).fit(X).top(1).index.tolist()
     [7]
     """
+
+    _decays: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -51,10 +55,12 @@ class GNMF(FactorDetector):
         max_iter: int = MAX_ITER,
         tol: float = TOL,
         random_state: Any = None,
+        graph: Any = None,
     ) -> None:
         super().__init__(n_components, solver, contamination, scale, max_iter, tol, random_state)
         self.penalty = penalty
         self.n_neighbors = n_neighbors
+        self.graph = graph
 
     def check_parameters(self) -> None:
         """Raise a ValueError if a parameter is out of bounds."""
@@ -65,4 +71,7 @@ class GNMF(FactorDetector):
     def _pose(self, rows: FloatArray, copies: Copies, tree: Tree | None) -> Problem:
         # A single row (all were equal) has no neighbour.
         S = binary_knn_graph(rows, self.n_neighbors) if len(rows) > 1 else sparse.csr_array((1, 1))
-        return Problem(gnmf(rows, S, self.penalty), nearest_distances(rows), row_maxima(S), decays=False)
+        return Problem(self._objective(rows, S), nearest_distances(rows), row_maxima(S), self._decays)
+
+    def _objective(self, A: FloatArray, S: SparseMatrix) -> Objective:
+        return gnmf(A, S, self.penalty)

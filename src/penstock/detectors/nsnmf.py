@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -27,8 +26,6 @@ Duplicates = Literal["collapse", "zero", "floor"]
 class _TreeDetector(FactorDetector):
     """A factorisation with a structure term over the minimum spanning tree."""
 
-    _needs_tree: ClassVar[bool] = True
-
     def __init__(
         self,
         n_components: int = 5,
@@ -42,12 +39,14 @@ class _TreeDetector(FactorDetector):
         max_iter: int = MAX_ITER,
         tol: float = TOL,
         random_state: Any = None,
+        graph: Any = None,
     ) -> None:
         super().__init__(n_components, solver, contamination, scale, max_iter, tol, random_state)
         self.alpha = alpha
         self.similarity = similarity
         self.duplicates = duplicates
         self.score_kind = score_kind
+        self.graph = graph
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the mean of `score_samples(X)`: the higher, the better the rows are explained.
@@ -74,13 +73,21 @@ class _TreeDetector(FactorDetector):
         check_choice("score_kind", self.score_kind, ("residual", "structural"))
 
     @property
+    def _needs_tree(self) -> bool:  # type: ignore[override]
+        return self._given_graph is None
+
+    @property
     def _merges_copies(self) -> bool:  # type: ignore[override]
-        return self.duplicates == "collapse"
+        return self.duplicates == "collapse" and super()._merges_copies
 
     @property
     def tree_(self) -> Tree:
         """The minimum spanning tree of all training rows."""
-        assert self.model_.tree is not None
+        if self.model_.tree is None:
+            raise AttributeError(
+                f"{type(self).__name__} has no tree_: it was fitted to a graph of your own (similarity_), and no "
+                f"spanning tree was computed."
+            )
         return self.model_.tree
 
     def _pose(self, rows: FloatArray, copies: Copies, tree: Tree | None) -> Problem:
@@ -100,20 +107,18 @@ class _TreeDetector(FactorDetector):
             return similarity(among, self.similarity, duplicates=zero_edges)
         return PathSimilarity(among if zero_edges == "zero" else Tree(among.edges, floor_lengths(among.lengths)))
 
-    @abstractmethod
-    def _objective(self, A: FloatArray, S: SparseMatrix | PathSimilarity) -> Objective:
-        """Return what is minimised, given the scaled rows and their similarities."""
-
     def _score_rows(self, A: FloatArray, A_clipped: FloatArray) -> FloatArray:
         placed, around = self._place(A_clipped)
         return residual_scores(A, placed if self.score_kind == "residual" else around, self.model_.factors.H)
 
     def _pack_model(self) -> dict[str, Any]:
-        return {"tree": pack_tree(self.tree_), "factorisation": super()._pack_model()}
+        tree = self.model_.tree
+        return {"tree": None if tree is None else pack_tree(tree), "factorisation": super()._pack_model()}
 
     def _unpack_model(self, record: Record) -> None:
         record.only("tree", "factorisation")
-        tree = unpack_tree(record.part("tree"), len(self.scores_))
+        packed = record.optional_part("tree")  # None if it was fitted to a graph of the user's
+        tree = None if packed is None else unpack_tree(packed, len(self.scores_))
         self._unpack_factorisation(record.part("factorisation"), tree)
 
 
@@ -158,11 +163,17 @@ class NSNMF(_TreeDetector):
         Stop after so many iterations, or when the KKT residual is at most `tol`.
     random_state : int, RandomState or None, default=None
         Seeds the starts; the same seed gives the same result on any number of threads.
+    graph : array-like or sparse of shape (n, n), or None, default=None
+        Similarities of your own between the n rows passed to `fit`, instead of those of the tree: ≥ 0, symmetric up to
+        rounding (1e-8 of the largest; then made symmetric). No tree is computed, copies of rows are not merged, and
+        `similarity` and `duplicates` have no effect. A new row is joined to the nearest fitted row, as always. A saved
+        file holds the similarities in the fitted model, not this parameter, which a loaded detector has at its default.
 
     Attributes
     ----------
     tree_ : Tree
-        The minimum spanning tree of all training rows. Rows without a common column are never joined.
+        The minimum spanning tree of all training rows; none with a `graph`. Rows without a common column are never
+        joined.
     components_, embedding_, similarity_, objective_, explained_, n_iter_, … :
         As in `FactorDetector`.
 
@@ -175,6 +186,13 @@ class NSNMF(_TreeDetector):
     >>> detector = NSNMF(n_components=2, similarity="normalized", random_state=0).fit(X)
     >>> detector.top(1).index.tolist(), round(detector.explained_, 2)
     ([17], 0.76)
+
+    A graph of one's own, here of rows that follow each other:
+
+    >>> from scipy import sparse
+    >>> chain = sparse.diags_array([np.ones(199), np.ones(199)], offsets=[-1, 1])
+    >>> NSNMF(n_components=2, graph=chain, random_state=0).fit(X).top(1).index.tolist()
+    [17]
     """
 
     def __init__(
@@ -191,10 +209,11 @@ class NSNMF(_TreeDetector):
         max_iter: int = MAX_ITER,
         tol: float = TOL,
         random_state: Any = None,
+        graph: Any = None,
     ) -> None:
         super().__init__(
             n_components, alpha, similarity, duplicates, solver, score_kind, contamination, scale, max_iter, tol,
-            random_state,
+            random_state, graph,
         )  # fmt: skip
         self.gamma = gamma
 
@@ -216,7 +235,7 @@ class LaplacianNSNMF(_TreeDetector):
     Parameters
     ----------
     n_components, alpha, similarity, duplicates, solver, score_kind : as in `NSNMF`
-    contamination, scale, max_iter, tol, random_state : as in `NSNMF`
+    contamination, scale, max_iter, tol, random_state, graph : as in `NSNMF`
 
     Examples
     --------

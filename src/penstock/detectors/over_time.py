@@ -293,6 +293,7 @@ class OverTime(SeriesDetector):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags = get_tags(self._inner()).input_tags
+        tags.input_tags.sparse = self._takes_sparse
         return tags
 
 

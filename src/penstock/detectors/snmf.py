@@ -8,7 +8,7 @@ from typing import Any, Literal
 from scipy import sparse
 
 from penstock._parameters import check_choice
-from penstock._types import Factors, FloatArray, Solution, Tree
+from penstock._types import Factors, FloatArray, Solution, SparseMatrix, Tree
 from penstock.detectors._base import Copies
 from penstock.detectors._factor_base import FactorDetector, Problem, nearest_distances, row_maxima
 from penstock.factor.descent import fit_profiles
@@ -27,9 +27,10 @@ class SNMF(FactorDetector):
     Parameters
     ----------
     n_components, solver, contamination, scale, max_iter, tol, random_state : as in `NSNMF`
-    graph : {"gaussian", "self_tuning"}, default="gaussian"
+    graph : {"gaussian", "self_tuning"}, or array-like or sparse of shape (n, n), default="gaussian"
         "gaussian" is the full graph that the paper uses, which takes n² memory (several GB at 12,000 rows) and is
-        refused beyond that; "self_tuning" the sparse graph of its authors, for any number of rows.
+        refused beyond that; "self_tuning" the sparse graph of its authors, for any number of rows. Or a graph of your
+        own, as in `NSNMF`.
 
     Examples
     --------
@@ -43,7 +44,7 @@ class SNMF(FactorDetector):
     def __init__(
         self,
         n_components: int = 5,
-        graph: Literal["gaussian", "self_tuning"] = "gaussian",
+        graph: Any = "gaussian",
         solver: Literal["auto"] | Settings = "auto",
         contamination: Contamination = "auto",
         scale: Literal["minmax"] | None = "minmax",
@@ -57,14 +58,18 @@ class SNMF(FactorDetector):
     def check_parameters(self) -> None:
         """Raise a ValueError if a parameter is out of bounds."""
         super().check_parameters()
-        check_choice("graph", self.graph, ("gaussian", "self_tuning"))
+        if self._given_graph is None:
+            check_choice("graph", self.graph, ("gaussian", "self_tuning"))
 
     def _pose(self, rows: FloatArray, copies: Copies, tree: Tree | None) -> Problem:
         if len(rows) == 1:  # all rows are equal
             S = sparse.csr_array((1, 1))
         else:
             S = self_tuning_graph(rows) if self.graph == "self_tuning" else sparse.csr_array(gaussian_graph(rows))
-        return Problem(snmf(S), nearest_distances(rows), row_maxima(S))
+        return Problem(self._objective(rows, S), nearest_distances(rows), row_maxima(S))
+
+    def _objective(self, A: FloatArray, S: SparseMatrix) -> Objective:
+        return snmf(S)
 
     def _complete(self, solution: Solution, objective: Objective, rows: FloatArray) -> Solution:
         W = solution.factors.W
