@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from naive import factors as naive
 from scipy import sparse
+from sklearn import decomposition
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV
@@ -264,15 +265,15 @@ def test_factors_that_explain_next_to_nothing_are_warned_of():
         NSNMF(n_components=1, similarity="normalized", random_state=0).fit(np.eye(50))
 
 
-def test_the_kind_of_score_is_a_parameter_and_score_a_method(X):
+def test_the_kind_of_score_is_a_parameter_and_there_is_no_score(X):
     detector = NSNMF(score_kind="structural", random_state=0)
     assert detector.get_params()["score_kind"] == "structural"
     assert "structural" in repr(detector)
-    detector.set_params(score_kind="residual").fit(X)
-    assert detector.score(X) == pytest.approx(detector.score_samples(X).mean())
+    pipeline = make_pipeline(MinMaxScaler(), NSNMF(n_components=2, similarity="normalized", random_state=0))
+    with pytest.raises(TypeError, match="no scoring is specified"):  # the largest K would win
+        GridSearchCV(pipeline, {"nsnmf__alpha": [0.5, 1]}).fit(X)
     search = GridSearchCV(
-        make_pipeline(MinMaxScaler(), NSNMF(n_components=2, similarity="normalized", random_state=0)),
-        {"nsnmf__alpha": [0.5, 1]},
+        pipeline, {"nsnmf__alpha": [0.5, 1]}, scoring=lambda model, rows, _: model.score_samples(rows).mean()
     )
     assert search.fit(X).best_params_["nsnmf__alpha"] in (0.5, 1)
 
@@ -367,8 +368,9 @@ def test_a_graph_that_cannot_be_is_refused(detector):
     for graph, message in cases:
         with pytest.raises(ValueError, match=message):
             clone(detector).set_params(graph=graph).fit(X)
-    with pytest.raises(ValueError, match="by fit only"):
-        clone(detector).set_params(graph=S).begin_fit(40, X.min(axis=0), X.max(axis=0))
+    for given in ({"graph": S}, {"init": (X, X)}):
+        with pytest.raises(ValueError, match="by fit only"):
+            clone(detector).set_params(**given).begin_fit(40, X.min(axis=0), X.max(axis=0))
 
 
 @family
@@ -387,3 +389,49 @@ def test_sparse_tables_score_as_dense_ones(detector, scale):
             np.testing.assert_allclose(getattr(found, method)(make(X[:20])), same, rtol=0, atol=1e-10)
     with pytest.raises(ValueError, match=r"400,000 columns would take 3\.2 GB"):
         clone(dense).fit(sparse.csr_array((1000, 400_000)))
+
+
+# ---- what users of NMF expect ----
+
+
+@family
+@collapsing
+def test_the_reconstruction_error_is_that_of_all_rows(detector, tmp_path):
+    X = np.random.default_rng(0).gamma(2.0, size=(50, 6))
+    X[3] = X[8]
+    X[4, 2] = np.nan
+    fitted = clone(detector).fit(X)
+    off = fitted.scaling_.apply(X) - fitted.embedding_ @ fitted.components_
+    assert fitted.reconstruction_err_ == pytest.approx(np.sqrt(np.nansum(off**2)), rel=1e-12)
+    fitted.save(tmp_path / "one")
+    assert load(tmp_path / "one").reconstruction_err_ == fitted.reconstruction_err_
+
+
+def test_the_reconstruction_error_is_that_of_scikit_learn():
+    X = MinMaxScaler().fit_transform(np.random.default_rng(0).gamma(2.0, size=(50, 6)))
+    theirs = decomposition.NMF(2, max_iter=5000, tol=1e-9, random_state=0).fit(X)
+    ours = NMF(2, scale=None, init=(theirs.transform(X), theirs.components_), max_iter=5000, tol=1e-9).fit(X)
+    assert ours.reconstruction_err_ == pytest.approx(theirs.reconstruction_err_, rel=1e-6)
+
+
+@family
+@collapsing
+@unconverged
+def test_a_start_of_ones_own_is_gone_on_from(detector):
+    X = np.random.default_rng(0).gamma(2.0, size=(50, 6))
+    X[3] = X[8]
+    found = clone(detector).fit(X)
+    start = found.embedding_, found.components_
+    again = clone(detector).set_params(init=start).fit(X)
+    assert again.objective_ <= found.objective_ * (1 + 1e-9)
+    np.testing.assert_allclose(again.objective_, found.objective_, rtol=0.02)
+    one, other = (clone(detector).set_params(init=start, random_state=seed).fit(X).scores_ for seed in (1, 2))
+    np.testing.assert_array_equal(one, other)  # nothing is drawn
+    for init, message in (
+        ((start[0][:4], start[1]), r"of shapes \(50, 5\) and \(5, 6\) for this table; got \(4, 5\) and \(5, 6\)"),
+        ((-start[0], start[1]), "finite and ≥ 0"),
+        (start[:1], r"init must be None or \(W, H\)"),
+        ("nndsvd", r"init must be None or \(W, H\)"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            clone(detector).set_params(init=init).fit(X)

@@ -30,7 +30,7 @@ from penstock.detectors._packing import pack_graph, unpack_graph
 from penstock.factor.descent import Outcome
 from penstock.factor.objectives import Objective, nmf, over_seen
 from penstock.factor.placement import attach, place_rows
-from penstock.factor.solve import MAX_ITER, TOL, Settings, fit_factors
+from penstock.factor.solve import MAX_ITER, TOL, Settings, fit_factors, solve
 from penstock.factor.start import draws_from
 from penstock.graph.mst import spanning_tree_of_comparable
 from penstock.graph.paths import PathSimilarity
@@ -132,6 +132,9 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
     explained_ : float
         ‖WH‖²/‖A‖² over the readings that are there: which share of the rows that were fitted the groups rebuild. Below
         0.05 `NSNMF` and `LaplacianNSNMF` warn (`penstock.CollapsedFactorsWarning`).
+    reconstruction_err_ : float
+        ‖A−WH‖, the Frobenius norm over the readings of all training rows, copies included, in scaled units; as that of
+        scikit-learn's `NMF` where nothing is missing.
     model_ : FactorModel
         All that scoring new rows needs.
     """
@@ -154,6 +157,7 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
         max_iter: int = MAX_ITER,
         tol: float = TOL,
         random_state: Any = None,
+        init: tuple[Any, Any] | None = None,
     ) -> None:
         super().__init__(contamination, scale)
         self.n_components = n_components
@@ -161,6 +165,7 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
+        self.init = init
 
     @abstractmethod
     def _pose(self, rows: FloatArray, copies: Copies, tree: Tree | None) -> Problem:
@@ -199,9 +204,10 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
     def begin_fit(
         self, n_rows: int, minimum: FloatArray, maximum: FloatArray, names: Sequence[str] | None = None
     ) -> None:
-        """Note a complete table that is read elsewhere, as `BaseDetector.begin_fit`; it cannot have a given graph."""
-        if self._given_graph is not None:
-            raise ValueError("A graph of your own is taken by fit only, not by a fit on a cluster. Use graph=None.")
+        """Note a complete table that is read elsewhere, as `BaseDetector.begin_fit`; without a given graph or start."""
+        for name, given in (("graph", self._given_graph), ("init", self.init)):
+            if given is not None:
+                raise ValueError(f"{name} is taken by fit only, not by a fit on a cluster. Leave it out.")
         super().begin_fit(n_rows, minimum, maximum, names)
 
     def pose(self, rows: FloatArray, copies: Copies, tree: Tree | None = None) -> FactorTask:
@@ -274,14 +280,13 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
         rows = np.ascontiguousarray(A[copies.kept])
         check_not_huge(rows)
         task = self.pose(rows, copies, tree)
-        solution = fit_factors(
-            task.problem.objective,
-            task.n_components,
-            settings=None if self.solver == "auto" else self.solver,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            random_state=self.random_state,
-        )
+        settings = None if self.solver == "auto" else self.solver
+        options = {"max_iter": self.max_iter, "tol": self.tol, "random_state": self.random_state}
+        if self.init is None:
+            solution = fit_factors(task.problem.objective, task.n_components, settings, **options)
+        else:
+            start = self._read_init(copies, task.n_components, rows.shape[1])
+            solution = solve(over_seen(task.problem.objective), start, settings=settings, **options)
         if not (rows > 0).any():  # some solvers come near 0, not down to it; for a table of zeros H = 0 is exact
             solution = replace(solution, factors=replace(solution.factors, H=np.zeros_like(solution.factors.H)))
         with one_blas_thread():
@@ -295,6 +300,19 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
             scores = residual_scores(rows, W, H)
         task.problem.objective.forget()
         return scores[copies.copy_of]
+
+    def _read_init(self, copies: Copies, K: int, p: int) -> Factors:
+        """Return the start that the user gave, for the rows that are fitted."""
+        n, advice = len(copies.copy_of), f"init must be None or (W, H), of shapes ({len(copies.copy_of)}, {K}) and"
+        try:
+            W, H = (np.array(factor, dtype=np.float64) for factor in self.init or ())
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{advice} ({K}, {p}), numbers ({error}).") from None
+        if W.shape != (n, K) or H.shape != (K, p):
+            raise ValueError(f"{advice} ({K}, {p}) for this table; got {W.shape} and {H.shape}.")
+        if not all(np.isfinite(factor).all() and (factor >= 0).all() for factor in (W, H)):
+            raise ValueError("init must be finite and ≥ 0.")
+        return Factors(np.ascontiguousarray(W[copies.kept]), H)
 
     def _complete(self, solution: Solution, objective: Objective, rows: FloatArray) -> Solution:
         """Return the solution with what the method computes after the solver has ended."""
@@ -314,6 +332,14 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
     def embedding_(self) -> FloatArray:
         """W over all training rows, made again each time: copies of few rows may be many."""
         return self.model_.factors.W[self.model_.copies.copy_of]
+
+    @property
+    def reconstruction_err_(self) -> float:
+        """‖A−WH‖ over the readings of all training rows, in scaled units."""
+        model = self.model_
+        squares = np.square(model.rows - model.factors.W @ model.factors.H)
+        counts = np.bincount(model.copies.copy_of, minlength=len(squares))
+        return float(np.sqrt(counts @ np.nansum(squares, axis=1)))
 
     @property
     def similarity_(self) -> SparseMatrix:
@@ -373,6 +399,18 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
         Returns
         -------
         ndarray of shape (n, n_components)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from penstock import NMF
+        >>> X = np.outer([1.0, 2.0, 3.0, 5.0], [10.0, 20.0, 30.0])
+        >>> detector = NMF(n_components=1, random_state=0).fit(X)
+        >>> W = detector.transform([[30.0, 60.0, 90.0]])  # how much of each group is in the row
+        >>> detector.inverse_transform(W).round(6)  # the row rebuilt, in the units of X
+        array([[30., 60., 90.]])
+        >>> detector.get_feature_names_out()
+        array(['nmf0'], dtype=object)
         """
         table = self._read_new(X)
         rows = self._own_rows(table, X)
@@ -388,6 +426,19 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
         Returns
         -------
         ndarray of shape (n, p)
+
+        Examples
+        --------
+        What each training row should have read, and how far off it is:
+
+        >>> import numpy as np
+        >>> from penstock import NMF
+        >>> X = np.outer([1.0, 2.0, 3.0, 5.0], [10.0, 20.0, 30.0])
+        >>> X[3, 0] = 90.0
+        >>> detector = NMF(n_components=1, random_state=0).fit(X)
+        >>> off = X - detector.inverse_transform(detector.embedding_)
+        >>> np.unravel_index(np.abs(off).argmax(), off.shape) == (3, 0)
+        True
         """
         check_is_fitted(self)
         weights = np.asarray(W, dtype=np.float64)
@@ -515,7 +566,8 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
 
     def _storable_parameters(self) -> dict[str, Any]:
         parameters = super()._storable_parameters()
-        if self._given_graph is not None:  # the similarities that were fitted are in the file
+        parameters.pop("init")  # what came of it is in the file, and so are the similarities that were fitted
+        if self._given_graph is not None:
             parameters.pop("graph")
         return parameters
 

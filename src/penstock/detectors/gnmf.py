@@ -25,7 +25,7 @@ class GNMF(FactorDetector):
 
     Parameters
     ----------
-    n_components, solver, contamination, scale, max_iter, tol, random_state : as in `NSNMF`
+    n_components, solver, contamination, scale, max_iter, tol, random_state, init : as in `NSNMF`
     penalty : float, default=100.0
         λ, the weight of the graph; 0 makes it NMF.
     n_neighbors : int, default=5
@@ -56,8 +56,9 @@ class GNMF(FactorDetector):
         tol: float = TOL,
         random_state: Any = None,
         graph: Any = None,
+        init: tuple[Any, Any] | None = None,
     ) -> None:
-        super().__init__(n_components, solver, contamination, scale, max_iter, tol, random_state)
+        super().__init__(n_components, solver, contamination, scale, max_iter, tol, random_state, init)
         self.penalty = penalty
         self.n_neighbors = n_neighbors
         self.graph = graph

@@ -19,7 +19,7 @@ class NMF(FactorDetector):
 
     Parameters
     ----------
-    n_components, solver, contamination, scale, max_iter, tol, random_state : as in `NSNMF`
+    n_components, solver, contamination, scale, max_iter, tol, random_state, init : as in `NSNMF`
 
     Examples
     --------

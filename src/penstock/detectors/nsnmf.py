@@ -40,29 +40,14 @@ class _TreeDetector(FactorDetector):
         tol: float = TOL,
         random_state: Any = None,
         graph: Any = None,
+        init: tuple[Any, Any] | None = None,
     ) -> None:
-        super().__init__(n_components, solver, contamination, scale, max_iter, tol, random_state)
+        super().__init__(n_components, solver, contamination, scale, max_iter, tol, random_state, init)
         self.alpha = alpha
         self.similarity = similarity
         self.duplicates = duplicates
         self.score_kind = score_kind
         self.graph = graph
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """Return the mean of `score_samples(X)`: the higher, the better the rows are explained.
-
-        Grid searches use it where no `scoring` is given.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-        y : ignored
-
-        Returns
-        -------
-        float
-        """
-        return float(self.score_samples(X).mean())
 
     def check_parameters(self) -> None:
         """Raise a ValueError if a parameter is out of bounds."""
@@ -168,6 +153,10 @@ class NSNMF(_TreeDetector):
         rounding (1e-8 of the largest; then made symmetric). No tree is computed, copies of rows are not merged, and
         `similarity` and `duplicates` have no effect. A new row is joined to the nearest fitted row, as always. A saved
         file holds the similarities in the fitted model, not this parameter, which a loaded detector has at its default.
+    init : (W, H) or None, default=None
+        A start of your own, in scaled units: W of shape (n, n_components), H of shape (n_components, p), ≥ 0. The
+        solver goes on from there, and draws no other start. A zero may stay one. Of rows that are equal and fitted once, the
+        first one's weights count. Not in saved files.
 
     Attributes
     ----------
@@ -210,10 +199,11 @@ class NSNMF(_TreeDetector):
         tol: float = TOL,
         random_state: Any = None,
         graph: Any = None,
+        init: tuple[Any, Any] | None = None,
     ) -> None:
         super().__init__(
             n_components, alpha, similarity, duplicates, solver, score_kind, contamination, scale, max_iter, tol,
-            random_state, graph,
+            random_state, graph, init,
         )  # fmt: skip
         self.gamma = gamma
 
@@ -235,7 +225,7 @@ class LaplacianNSNMF(_TreeDetector):
     Parameters
     ----------
     n_components, alpha, similarity, duplicates, solver, score_kind : as in `NSNMF`
-    contamination, scale, max_iter, tol, random_state, graph : as in `NSNMF`
+    contamination, scale, max_iter, tol, random_state, graph, init : as in `NSNMF`
 
     Examples
     --------

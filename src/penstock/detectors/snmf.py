@@ -26,7 +26,7 @@ class SNMF(FactorDetector):
 
     Parameters
     ----------
-    n_components, solver, contamination, scale, max_iter, tol, random_state : as in `NSNMF`
+    n_components, solver, contamination, scale, max_iter, tol, random_state, init : as in `NSNMF`
     graph : {"gaussian", "self_tuning"}, or array-like or sparse of shape (n, n), default="gaussian"
         "gaussian" is the full graph that the paper uses, which takes n² memory (several GB at 12,000 rows) and is
         refused beyond that; "self_tuning" the sparse graph of its authors, for any number of rows. Or a graph of your
@@ -51,8 +51,9 @@ class SNMF(FactorDetector):
         max_iter: int = MAX_ITER,
         tol: float = TOL,
         random_state: Any = None,
+        init: tuple[Any, Any] | None = None,
     ) -> None:
-        super().__init__(n_components, solver, contamination, scale, max_iter, tol, random_state)
+        super().__init__(n_components, solver, contamination, scale, max_iter, tol, random_state, init)
         self.graph = graph
 
     def check_parameters(self) -> None:
