@@ -109,7 +109,9 @@ def block_rounds(threads: int) -> Callable[[], Any]:
 
     def run() -> float:
         with thread_limit(threads):
-            return float(np.sum(fit_factors(objective, 5, BlockSGD(stall=0.0), 700, random_state=0).factors.W))
+            return float(
+                np.sum(fit_factors(objective, 5, BlockSGD(rounds=700, stall=0.0), 700, random_state=0).factors.W)
+            )
 
     run()
     return run

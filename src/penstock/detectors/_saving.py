@@ -211,7 +211,7 @@ def _unpack_settings(record: Record, place: str) -> Any:
     values = {field: _unpack(content.value(field), f"{place}.{field}") for field in stored}
     for field, value in values.items():
         if not _is_like(value, defaults[field]):
-            like = "None or a whole number" if defaults[field] is None else f"a value like {defaults[field]!r}"
+            like = "None or a number" if defaults[field] is None else f"a value like {defaults[field]!r}"
             raise content.trouble(field, like)
     return _SETTINGS[name](**values)
 
@@ -219,10 +219,10 @@ def _unpack_settings(record: Record, place: str) -> Any:
 def _is_like(value: Any, default: Any) -> bool:
     """Return whether a value is of the kind of its default: text, bool, whole number or number.
 
-    A default of None stands for a whole number that need not be given.
+    A default of None stands for a number that need not be given; settings check whether it must be whole.
     """
     if default is None:
-        return value is None or (isinstance(value, Integral) and not isinstance(value, bool | np.bool_))
+        return value is None or (isinstance(value, Real) and not isinstance(value, bool | np.bool_))
     if isinstance(default, str):
         return isinstance(value, str)
     if isinstance(default, bool) or isinstance(value, bool | np.bool_):
