@@ -344,13 +344,14 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
     @property
     def similarity_(self) -> SparseMatrix:
         """S over all training rows, made again each time."""
-        S, copies = self.model_.problem.objective.S, self.model_.copies
-        if S is None:
-            raise AttributeError(f"{type(self).__name__} has no similarity_: it knows no neighbours.")
+        copies = self.model_.copies
         try:
-            entries, n = self.model_.problem.objective.matrix.tocoo(), len(copies.copy_of)
+            S = self.model_.problem.objective.matrix
         except ValueError as error:  # too large
             raise AttributeError(str(error)) from None
+        if S is None:
+            raise AttributeError(f"{type(self).__name__} has no similarity_: it knows no neighbours.")
+        entries, n = S.tocoo(), len(copies.copy_of)
         rows, columns = copies.kept[entries.coords[0]], copies.kept[entries.coords[1]]
         return sparse.csr_array((entries.data, (rows, columns)), shape=(n, n))
 
