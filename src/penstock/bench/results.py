@@ -63,7 +63,8 @@ class Results:
 
     Examples
     --------
-    >>> rows = frame_of([{"method": "NMF", "dataset": "a", "seed": 0, "n": 9, "p": 2, "n_anomalies": 1, "key": "k"}], {})
+    >>> cell = {"method": "NMF", "dataset": "a", "seed": 0, "n": 9, "p": 2, "n_anomalies": 1, "key": "k"}
+    >>> rows = frame_of([cell], {})
     >>> Results(rows, title="Pumps").rows["status"].tolist()
     ['not run']
     """
