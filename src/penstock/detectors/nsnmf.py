@@ -141,8 +141,8 @@ class NSNMF(_TreeDetector):
         file holds the similarities in the fitted model, not this parameter, which a loaded detector has at its default.
     init : (W, H) or None, default=None
         A start of your own, in scaled units: W of shape (n, n_components), H of shape (n_components, p), ≥ 0. The
-        solver goes on from there, and draws no other start. A zero may stay one. Of rows that are equal and fitted once, the
-        first one's weights count. Not in saved files.
+        solver goes on from there, and draws no other start. A zero may stay one. Of rows that are equal and fitted
+        once, the first one's weights count. Not in saved files.
 
     Attributes
     ----------
