@@ -273,7 +273,7 @@ def test_the_kind_of_score_is_a_parameter_and_there_is_no_score(X):
     with pytest.raises(TypeError, match="no scoring is specified"):  # the largest K would win
         GridSearchCV(pipeline, {"nsnmf__alpha": [0.5, 1]}).fit(X)
     search = GridSearchCV(
-        pipeline, {"nsnmf__alpha": [0.5, 1]}, scoring=lambda model, rows, _: model.score_samples(rows).mean()
+        pipeline, {"nsnmf__alpha": [0.5, 1]}, scoring=lambda model, rows, _=None: model.score_samples(rows).mean()
     )
     assert search.fit(X).best_params_["nsnmf__alpha"] in (0.5, 1)
 

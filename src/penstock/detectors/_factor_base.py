@@ -286,6 +286,7 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
             solution = fit_factors(task.problem.objective, task.n_components, settings, **options)
         else:
             start = self._read_init(copies, task.n_components, rows.shape[1])
+            start = replace(start, H=start.H[:, : task.problem.objective.n_columns])  # SNMF has no H while it descends
             solution = solve(over_seen(task.problem.objective), start, settings=settings, **options)
         if not (rows > 0).any():  # some solvers come near 0, not down to it; for a table of zeros H = 0 is exact
             solution = replace(solution, factors=replace(solution.factors, H=np.zeros_like(solution.factors.H)))
@@ -434,12 +435,13 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
 
         >>> import numpy as np
         >>> from penstock import NMF
-        >>> X = np.outer([1.0, 2.0, 3.0, 5.0], [10.0, 20.0, 30.0])
-        >>> X[3, 0] = 90.0
+        >>> X = np.outer(np.arange(1.0, 21.0), [1.0, 1.0, 1.0, 1.0])
+        >>> X[7, 2] = 20.0  # instead of 8
         >>> detector = NMF(n_components=1, random_state=0).fit(X)
         >>> off = X - detector.inverse_transform(detector.embedding_)
-        >>> np.unravel_index(np.abs(off).argmax(), off.shape) == (3, 0)
-        True
+        >>> row, column = np.unravel_index(np.abs(off).argmax(), off.shape)
+        >>> int(row), int(column)
+        (7, 2)
         """
         check_is_fitted(self)
         weights = np.asarray(W, dtype=np.float64)
