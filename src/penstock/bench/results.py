@@ -63,8 +63,8 @@ class Results:
 
     Examples
     --------
-    >>> rows = frame_of([{"method": "NMF", "dataset": "a", "seed": 0, "n": 9, "p": 2, "n_anomalies": 1, "key": "k"}], {})
-    >>> Results(rows, title="Pumps").rows["status"].tolist()
+    >>> cell = {"method": "NMF", "dataset": "a", "seed": 0, "n": 9, "p": 2, "n_anomalies": 1, "key": "k"}
+    >>> Results(frame_of([cell], {}), title="Pumps").rows["status"].tolist()
     ['not run']
     """
 
