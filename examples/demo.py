@@ -8,6 +8,7 @@ and with the findings of the paper's method.
 from __future__ import annotations
 
 import time
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -29,15 +30,18 @@ def main() -> None:
     rows, columns = plant.table.shape
     faults = int(plant.events["is_fault"].sum())
     print(f"A simulated hydropower plant: {rows:,} samples of {columns} variables, {faults} hidden faults.\n")
-    started = time.perf_counter()
-    findings = penstock.detect(FOLDER / "plant.csv", units=FOLDER / "variables.csv")
-    write_html(findings, FOLDER / "report.html", overwrite=True, title="Hydropower plant")
-    write_findings(findings, FOLDER / "findings.csv", overwrite=True)
-    print(f"Searched, report written: {time.perf_counter() - started:.0f} s (compiling included, the first time).\n")
-    print(f"{findings.verdict.sentence} The most severe first, and what really happened:\n")
-    show_incidents(plant, findings)
-    by_paper = penstock.detect(FOLDER / "plant.csv", method="nsnmf", most_explained=0)
-    figures = {"sensors, the default": compare_scores(plant, findings), "NS-NMF": compare_scores(plant, by_paper)}
+    with ProcessPoolExecutor(1) as another_core:
+        by_paper = another_core.submit(compare_method, plant, "nsnmf")
+        started = time.perf_counter()
+        findings = penstock.detect(FOLDER / "plant.csv", units=FOLDER / "variables.csv")
+        write_html(findings, FOLDER / "report.html", overwrite=True, title="Hydropower plant")
+        write_findings(findings, FOLDER / "findings.csv", overwrite=True)
+        print(
+            f"Searched, report written: {time.perf_counter() - started:.0f} s (compiling included, the first time).\n"
+        )
+        print(f"{findings.verdict.sentence} The most severe first, and what really happened:\n")
+        show_incidents(plant, findings)
+        figures = {"sensors, the default": compare_scores(plant, findings), "NS-NMF": by_paper.result()}
     print("\nThe highest scores, and those of the paper's method on the same table:\n")
     print(pd.DataFrame(figures).T.to_string())
     print(f"\nOpen {FOLDER / 'report.html'} in a browser. Next, with a file of your own:")
@@ -48,6 +52,11 @@ def main() -> None:
     print(
         "    .venv/bin/penstock watch new.csv --model your.model -o verdicts.jsonl  # then score each row as it comes"
     )
+
+
+def compare_method(plant: SimulatedPlant, method: str) -> dict[str, int]:
+    """Search the plant's table by another method, and return what its highest scores lie in."""
+    return compare_scores(plant, penstock.detect(FOLDER / "plant.csv", method=method, most_explained=0))
 
 
 def show_incidents(plant: SimulatedPlant, findings: Findings) -> None:

@@ -64,8 +64,7 @@ class Results:
     Examples
     --------
     >>> cell = {"method": "NMF", "dataset": "a", "seed": 0, "n": 9, "p": 2, "n_anomalies": 1, "key": "k"}
-    >>> rows = frame_of([cell], {})
-    >>> Results(rows, title="Pumps").rows["status"].tolist()
+    >>> Results(frame_of([cell], {}), title="Pumps").rows["status"].tolist()
     ['not run']
     """
 
