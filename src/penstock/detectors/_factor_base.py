@@ -204,7 +204,16 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
     def begin_fit(
         self, n_rows: int, minimum: FloatArray, maximum: FloatArray, names: Sequence[str] | None = None
     ) -> None:
-        """Note a complete table that is read elsewhere, as `BaseDetector.begin_fit`; without a given graph or start."""
+        """Note a complete table that is read elsewhere; a given graph or start is refused.
+
+        Parameters
+        ----------
+        n_rows : int
+        minimum, maximum : ndarray of shape (p,)
+            The range of each column.
+        names : sequence of str or None, default=None
+            Names of the columns.
+        """
         for name, given in (("graph", self._given_graph), ("init", self.init)):
             if given is not None:
                 raise ValueError(f"{name} is taken by fit only, not by a fit on a cluster. Leave it out.")
