@@ -253,7 +253,7 @@ def _descend(
             value = loss.item()
             if not np.isfinite(value):
                 return None
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
             optimizer.step()
             total += value
         losses[epoch] = total / len(batches)
