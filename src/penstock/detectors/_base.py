@@ -345,6 +345,9 @@ class BaseDetector(TrainingScores, BaseEstimator, metaclass=ABCMeta):  # type: i
             scores = self._fit_rows(self._own_rows(table, X))
             return self.finish_fit(scores, seen=shares_seen(table), table=X)
 
+    def _check_fit_elsewhere(self) -> None:
+        """Raise a ValueError if a parameter is of use to `fit` alone."""
+
     def begin_fit(
         self, n_rows: int, minimum: FloatArray, maximum: FloatArray, names: Sequence[str] | None = None
     ) -> None:
@@ -361,6 +364,7 @@ class BaseDetector(TrainingScores, BaseEstimator, metaclass=ABCMeta):  # type: i
             Names of the columns.
         """
         self.check_parameters()
+        self._check_fit_elsewhere()
         self._check_row_count(n_rows)
         self.n_features_in_ = len(minimum)
         self.__dict__.pop("feature_names_in_", None)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -201,23 +200,10 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
     def _fewest_rows(self) -> int:
         return self.n_components
 
-    def begin_fit(
-        self, n_rows: int, minimum: FloatArray, maximum: FloatArray, names: Sequence[str] | None = None
-    ) -> None:
-        """Note a complete table that is read elsewhere; a given graph or start is refused.
-
-        Parameters
-        ----------
-        n_rows : int
-        minimum, maximum : ndarray of shape (p,)
-            The range of each column.
-        names : sequence of str or None, default=None
-            Names of the columns.
-        """
+    def _check_fit_elsewhere(self) -> None:
         for name, given in (("graph", self._given_graph), ("init", self.init)):
             if given is not None:
                 raise ValueError(f"{name} is taken by fit only, not by a fit on a cluster. Leave it out.")
-        super().begin_fit(n_rows, minimum, maximum, names)
 
     def pose(self, rows: FloatArray, copies: Copies, tree: Tree | None = None) -> FactorTask:
         """Return what is to be computed to fit rows: the first step of a fit.
