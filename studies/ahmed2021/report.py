@@ -285,8 +285,8 @@ def _left_open(outcome: Outcome) -> list[str]:
     titles = {"of": "column", "values": "values tried", "moved": "data sets moved", "most": "largest change"}
     return [
         "Each line changes one thing that the paper does not say, with all else as in the paper. A data set is *moved* "
-        "if some of the values match the paper's number of detections and others do not. The largest change is that of the "
-        "number of true detections on one data set.",
+        "if some of the values match the paper's number of detections and others do not. The largest change is that of "
+        "the number of true detections on one data set.",
         table(found, dict.fromkeys(("values", "data sets", "moved", "most"), count), titles=titles),
     ]
 
