@@ -15,9 +15,9 @@ from live_tables import a_pipe, lines_of
 import penstock
 from penstock._parameters import ParameterError
 from penstock.cli import main
-from penstock.io import OutputError, SnapshotError
+from penstock.io import OutputError, SnapshotError, TimeReader
 from penstock.live import Monitor, WatchOptions
-from penstock.live.alarm_files import StreamClock, read_alarms
+from penstock.live.alarm_files import AlarmClock, read_alarms
 from penstock.live.alarm_load import alarm_load
 from penstock.live.alarms import Alarm, AlarmBook, AlarmRules, AlarmState, Change, Verdict
 from penstock.live.feedback import Label
@@ -103,17 +103,19 @@ def test_wrong_files_and_settings(options: WatchOptions) -> None:
         (["13.5.2024 10:00", "1.6.2024 10:00"], [1715594400, 1717236000], "2024-05-13T10:00:00"),
         ([1714557600, "1714557660"], [1714557600, 1714557660], "2024-05-01T10:00:00Z"),
         ([1714557600000], [1714557600], "2024-05-01T10:00:00Z"),
+        (["45413.5", "45413,75"], [1714564800, 1714586400], "2024-05-01T12:00:00"),
         ([3, 4.5, None], [3, 4.5, 4.5], None),
         (["t0", "t1"], [420, 480], None),
         (None, [420], None),
     ],
 )
-def test_times_of_a_stream(times: Any, seconds: list[float], text: str | None) -> None:
-    clock = StreamClock()
-    assert clock.seconds(times, 7) == seconds
+def test_times_of_alarms(times: Any, seconds: list[float], text: str | None) -> None:
+    reader = None if times is None else TimeReader.learn(times)
+    clock = AlarmClock(reader)
+    assert clock.seconds(None if reader is None else reader.seconds(times), 7, len(times or [None])) == seconds
     assert clock.text(seconds[0]) == text
-    one_by_one = StreamClock()
-    assert [one_by_one.seconds([time], 7 + place)[0] for place, time in enumerate(times or [])] == seconds * bool(times)
+    again = AlarmClock.restore(json.loads(json.dumps(clock.state())))
+    assert (again.reader, again.counts_rows, again.last) == (reader, reader is None, clock.last)
 
 
 def test_a_report_on_alarms_and_one_on_their_verdicts(

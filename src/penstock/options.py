@@ -46,6 +46,12 @@ _learn, _cut = partial(Option, "What is learnt, and what is judged"), partial(Op
 _model, _out = partial(Option, "Model"), partial(Option, "Output")
 
 
+# How times are written: of tables and of streams.
+Timezone = Annotated[Any, _format("--timezone", "The zone of time stamps that have none, such as Europe/Berlin.")]
+DayFirst = Annotated[bool | None, _format("--day-first/--month-first", "Whether 1/2/2024 is in February.")]
+TimeFormat = Annotated[str | None, _format("--time-format", "How times are written: '%d/%m/%y %Hh'")]
+
+
 @dataclass(frozen=True, kw_only=True)
 class ReadingOptions:
     """How a source is read, which of its rows are used, and what its label says."""
@@ -73,9 +79,9 @@ class ReadingOptions:
     max_bytes: Annotated[int | None, _in("--max-bytes", "The largest text to read; else a quarter of the memory.")] = (
         None
     )
-    timezone: Annotated[Any, _format("--timezone", "Of time stamps that have none, and to show others in.")] = None
-    day_first: Annotated[bool | None, _format("--day-first/--month-first", "Whether 1/2/2024 is in February.")] = None
-    time_format: Annotated[str | None, _format("--time-format", "How times are written: '%d/%m/%y %Hh'")] = None
+    timezone: Timezone = None
+    day_first: DayFirst = None
+    time_format: TimeFormat = None
     names: Annotated[
         Names, _format("--names", "The names of all columns, where there is no header: a,b,c", "names")
     ] = ()

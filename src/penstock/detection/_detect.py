@@ -135,7 +135,8 @@ class Job:
             **{name: version(name) for name in _LIBRARIES},
         }
         units = read_units(self.units, inputs.names, table.units)
-        model = Model(self.reading, inputs, plan, parts, units, settings, tuple(notes))
+        reading = replace(self.reading, time_reader=table.time_reader)
+        model = Model(reading, inputs, plan, parts, units, settings, tuple(notes))
         return model, replace(prepared, notes=model.notes), learnt
 
 
@@ -440,7 +441,7 @@ def _describe_reading(reading: Reading) -> dict[str, Any]:
     return {
         name: shown_names(value) if isinstance(value, tuple) else shown(value)
         for name, (value, default) in given.items()
-        if value != default and name != "max_bytes"
+        if value != default and name not in ("max_bytes", "time_reader")
     }
 
 

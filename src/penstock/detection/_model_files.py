@@ -14,7 +14,7 @@ from penstock.detection._preparing import Reading
 from penstock.detection.model import Model
 from penstock.detection.modes import CHANGING, MOST_RULES, OTHER, UNKNOWN, ModePlan, refuse_names
 from penstock.detectors import MONITOR, SeriesMonitor, restore, restore_monitor, state_of
-from penstock.io import TimeOptions, as_zone
+from penstock.io import TimeOptions, TimeReader, as_zone
 from penstock.prepare import unpack_scaling
 from penstock.storage import Record, StorageError, WrongKindError, read_state, write_state
 
@@ -27,9 +27,8 @@ _READING = {
     "timezone": (_NONE, str), "strict": (bool,), "day_first": (_NONE, bool), "separator": (_NONE, str),
     "decimal": (_NONE, str), "thousands": (_NONE, str), "encoding": (_NONE, str), "sheet": (_NONE, str),
     "max_bytes": (_NONE, int), "missing": (list,), "time_format": (_NONE, str), "names": (list,),
+    "time_reader": (_NONE, dict),
 }  # fmt: skip
-# What the first files of format 1 lack.
-_NEW_READING: dict[str, Any] = {"group": None, "time_format": None, "names": []}
 
 
 def save_model(model: Model, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
@@ -130,7 +129,8 @@ def load_model(path: str | os.PathLike[str]) -> Model:
 def _pack(model: Model) -> dict[str, Any]:
     settle = model.modes.settle
     return {
-        "reading": {name: _plain(getattr(model.reading, name)) for name in _READING},
+        "reading": {name: _plain(getattr(model.reading, name)) for name in _READING if name != "time_reader"}
+        | {"time_reader": None if model.reading.time_reader is None else model.reading.time_reader.state()},
         "inputs": _pack_inputs(model.inputs),
         "modes": {
             "column": model.modes.column,
@@ -266,7 +266,7 @@ def _unpack_modes(record: Record) -> ModePlan:
 
 
 def _unpack_reading(record: Record) -> Reading:
-    record.only(*_READING.keys() - _NEW_READING.keys(), new=_NEW_READING)
+    record.only(*_READING)
     given: dict[str, Any] = {}
     for name, kinds in _READING.items():
         value = record.value(name)
@@ -275,6 +275,8 @@ def _unpack_reading(record: Record) -> Reading:
         given[name] = _texts(record, name) if type(value) is list else value
     as_zone(given["timezone"])
     TimeOptions(format=given["time_format"])
+    if given["time_reader"] is not None:
+        given["time_reader"] = TimeReader.restore(given["time_reader"])
     return Reading(**given)
 
 

@@ -18,7 +18,7 @@ from penstock._types import BoolArray, IndexArray
 from penstock.columns import LIKE_A_LABEL, ColumnReport, InputChoice, check_columns, choose_inputs
 from penstock.detection.modes import CHANGING, UNKNOWN, ModePlan
 from penstock.explain import Truth, split_unit
-from penstock.io import Note, Table, TableError, as_zone, read_table, refuse_unknown
+from penstock.io import Note, Table, TableError, TimeOptions, TimeReader, as_zone, read_table, refuse_unknown
 from penstock.options import FitOptions, ScoreOptions, about, as_names
 
 Progress = Callable[[str], None]
@@ -45,6 +45,7 @@ class Reading:
     missing: tuple[str, ...] = ()
     time_format: str | None = None
     names: tuple[str, ...] = ()
+    time_reader: TimeReader | None = None  # how the times of the training data were read
 
     @classmethod
     def of(cls, options: FitOptions) -> Reading:
@@ -73,6 +74,12 @@ class Reading:
     def for_new_data(self, options: ScoreOptions) -> Reading:
         """Return how new data are read: as before but for the options; all columns, and no label unless it is given."""
         return replace(self, columns=None, exclude=(), **{"label": None, **_given(options)})
+
+    def time_options(self, given: TimeOptions) -> TimeOptions:
+        """Return how the times of a stream are read: as the training data, but for what is given."""
+        zone = given.zone or as_zone(self.timezone)
+        day_first = self.day_first if given.day_first is None else given.day_first
+        return TimeOptions((), zone, day_first, given.format or self.time_format, self.time_reader)
 
     def with_columns(self, extra: Sequence[str]) -> Reading:
         """Read these columns too, which decide modes and training periods, whether or not they are inputs."""
@@ -295,7 +302,7 @@ def refuse_read_already(source: Any, options: FitOptions | ScoreOptions) -> None
 def _given(options: FitOptions | ScoreOptions) -> dict[str, Any]:
     """Return the parameters of `read_table` that differ from their defaults, but for the choice of columns."""
     defaults = {each.name: each.default for each in fields(options)}
-    names = [each.name for each in fields(Reading) if each.name not in ("columns", "exclude")]
+    names = [each.name for each in fields(Reading) if each.name not in ("columns", "exclude", "time_reader")]
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not defaults[name]}
     if options.max_bytes is not None:
         check_whole_number("max_bytes", options.max_bytes, least=1)

@@ -547,7 +547,7 @@ def read_time(X: Any, time: Any, n: int) -> FloatArray | None:
         values = _read_stamps(values)
     if values.dtype.kind == "M":
         missing = np.isnat(values)
-        seconds = values.astype("datetime64[ns]").astype(np.int64) / 1e9
+        seconds = values.astype("datetime64[us]").astype(np.int64) / 1e6
     elif values.dtype.kind in "iuf":
         seconds = values.astype(np.float64)
         missing = ~np.isfinite(seconds)
@@ -562,16 +562,21 @@ def read_time(X: Any, time: Any, n: int) -> FloatArray | None:
 
 
 def _read_stamps(values: NDArray[Any]) -> NDArray[Any]:
-    """Return numbers that are objects as numbers, and time stamps of any kind, or texts of these, as UTC."""
-    import pandas as pd
-
+    """Return numbers that are objects as numbers, and time stamps of any kind, or texts of these, in seconds."""
     if all(isinstance(value, Real) for value in values):
         return values.astype(np.float64)
-    try:
-        index = pd.DatetimeIndex(pd.to_datetime(values.tolist(), utc=True))
-    except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"time must hold time stamps or numbers; not all could be read ({error!s:.200}).") from None
-    return np.asarray(index.tz_localize(None))
+    from penstock.io import TimeReader  # takes a while to import, and is needed for texts alone
+
+    texts = ["" if value is None or str(value) == "NaT" else str(value) for value in values]
+    reader = TimeReader.learn(texts)
+    seconds = np.full(len(values), np.nan) if reader is None else reader.seconds(texts)
+    unread = [place for place in np.flatnonzero(np.isnan(seconds)).tolist() if texts[place]]
+    if unread:
+        raise ValueError(
+            f"time must hold time stamps or numbers; not all could be read: row {unread[0]} holds "
+            f"{texts[unread[0]]!r:.80}."
+        )
+    return seconds
 
 
 def read_runs(runs: Any, n: int) -> Any:

@@ -13,8 +13,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from penstock._messages import counted, duration_in_words, listed, quoted
-from penstock.io._clock import Clock, TimeOptions, find_clock, plain_name, seems_time
+from penstock.io._clock import Clock, find_clock, plain_name, seems_time
 from penstock.io.table import Notebook, TableError
+from penstock.io.times import TimeOptions
 
 _BEGINNINGS = frozenset(("start", "begin", "beginn", "from", "von"))
 _ENDS = frozenset(("end", "ende", "stop", "to", "until", "bis"))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from penstock._messages import counted
 from penstock._types import BoolArray, FloatArray
-from penstock.io._clock import Clock, TimeOptions, find_clock
+from penstock.io._clock import Clock, find_clock
 from penstock.io._combine import RawTable, reading_columns, without_fillers
 from penstock.io._csv_kernels import POWERS, read_lines
-from penstock.io._layout import find_layout, likely_encodings
+from penstock.io._layout import find_layout, is_missing, likely_encodings
 from penstock.io._row_values import (
     BOM,
     Columns,
@@ -27,7 +27,6 @@ from penstock.io._row_values import (
     TableOptions,
     check_options,
     decoded,
-    is_missing,
     is_number,
     listed_names,
     quoted,
@@ -37,6 +36,7 @@ from penstock.io._row_values import (
 from penstock.io._text import column_names
 from penstock.io.feeds import LONGEST, InputError
 from penstock.io.table import Notebook, TableError
+from penstock.io.times import TimeReader, joined_time
 
 _DECIMALS = re.compile(r"[+-]?\d*([.,])\d+([eE][+-]?\d+)?")
 TRUTH = {"true": "1", "false": "0"}
@@ -55,8 +55,7 @@ class RowLayout:
     header: tuple[str, ...] | None = None  # its fields, None without one
     below: tuple[tuple[str, ...], ...] = ()  # lines of units and descriptions below the header
     above: int = 1  # how many lines are above the first row
-    day_first: bool | None = None  # this and the next: how `RowSource.read_times` reads the time column
-    numeric_time: bool = False
+    reader: TimeReader | None = None  # of the time column; None if the first lines hold no time
 
     def state(self) -> dict[str, Any]:
         plain = asdict(self)
@@ -65,13 +64,10 @@ class RowLayout:
 
     @classmethod
     def restore(cls, state: dict[str, Any]) -> RowLayout:
-        """Return the layout whose `state()` this is, also that of an earlier version, which held less."""
+        """Return the layout whose `state()` this is; ValueError, TypeError or LookupError if it is none."""
         columns, delimiter = Columns.restore(state), state["delimiter"]
         if not isinstance(delimiter, str) or len(delimiter) != 1:
             raise ValueError("the delimiter is not one character")
-        if "decimals" not in state:
-            decimal = state.get("decimal", None if delimiter == ";" else ".")
-            return cls(columns, delimiter, (decimal,) * len(columns.names), header=columns.names)
         if len(state["decimals"]) != len(columns.names):
             raise ValueError("decimals are not those of the columns")
         "".encode(state["encoding"])
@@ -85,15 +81,22 @@ class RowLayout:
             None if header is None else tuple(header),
             tuple(map(tuple, state["below"])),
             int(state["above"]),
-            state["day_first"],
-            bool(state["numeric_time"]),
+            None if state["reader"] is None else TimeReader.restore(state["reader"]),
         )
 
 
-def learn_layout(lines: Sequence[bytes], options: TableOptions, notebook: Notebook, *, more: bool) -> RowLayout | None:
+def learn_layout(
+    lines: Sequence[bytes],
+    options: TableOptions,
+    notebook: Notebook,
+    elsewhere: Callable[[], Sequence[bytes]] = tuple,
+    *,
+    more: bool,
+) -> RowLayout | None:
     """Decide how lines are read, from the first of them; None if `more` may come and no row has.
 
-    The layout is that of `read_table`; InputError if it cannot be found.
+    The layout is that of `read_table`; InputError if it cannot be found. Where the first lines do not tell the day from
+    the month, lines from `elsewhere` in the file may.
     """
     name = notebook.source
     lines = [line if len(line) <= LONGEST else b"" for line in lines]
@@ -105,11 +108,7 @@ def learn_layout(lines: Sequence[bytes], options: TableOptions, notebook: Notebo
         names, unnamed = column_names(layout, name)
     except (TableError, LookupError) as error:  # also of an encoding that is not known
         raise InputError(str(error)) from None
-    rows = []
-    for line in lines[layout.lines_above :]:
-        with suppress(LineError):
-            rows.append(_split_line(line, layout.separator, encoding))
-    rows = [fields for fields in rows if len(fields) == len(names)]
+    rows = _cut_lines(lines[layout.lines_above :], layout.separator, encoding, len(names))
     if not rows:
         return None
     signs: list[str | None] = []  # before decimals, by column; None where no number shows one
@@ -122,7 +121,11 @@ def learn_layout(lines: Sequence[bytes], options: TableOptions, notebook: Notebo
     kept = without_fillers(RawTable(name, frame, unnamed=unnamed), notebook).frame
     measured = [each for n, each in enumerate(names) if each in kept and _is_measured(frame[each], signs[n])]
     unnamed = () if layout.names is None else unnamed
-    columns, day_first = _choose_columns(names, rows[0], kept, measured, unnamed, options, notebook)
+    columns, reader = _choose_columns(names, rows[0], kept, measured, unnamed, options, notebook)
+    if columns.time is not None and (reader is None or notebook.about("ambiguous dates")):
+        cut = [] if reader is None else _cut_lines(elsewhere(), layout.separator, encoding, len(names))
+        times = [_time_of(row, columns) for row in [*rows, *cut]]
+        reader = TimeReader.learn(times, options.times, notebook)
     if layout.preamble:
         notebook.add("preamble", f"{counted(len(layout.preamble), 'line')} above the table in {name} left out.", 1)
     if layout.names is None:
@@ -136,9 +139,23 @@ def learn_layout(lines: Sequence[bytes], options: TableOptions, notebook: Notebo
         header=layout.names,
         below=tuple(tuple(_clean_names(fields)) for fields in (layout.units, layout.description) if fields),
         above=layout.lines_above,
-        day_first=day_first,
-        numeric_time=columns.time is not None and frame[names[columns.time]].dtype.kind in "iuf",
+        reader=reader,
     )
+
+
+def _cut_lines(lines: Sequence[bytes], separator: str, encoding: str, width: int) -> list[list[str]]:
+    """Return the fields of those lines that have as many as there are columns."""
+    rows = []
+    for line in lines:
+        with suppress(LineError):
+            rows.append(_split_line(line, separator, encoding))
+    return [fields for fields in rows if len(fields) == width]
+
+
+def _time_of(fields: Sequence[str], columns: Columns) -> str:
+    """Return the time of a row as it is written, or its date and time of day."""
+    time = fields[columns.time or 0]
+    return time if columns.clock is None else joined_time(time, fields[columns.clock])
 
 
 def _decoded_head(head: bytes, name: str, encoding: str | None) -> tuple[str, str]:
@@ -172,8 +189,8 @@ def _choose_columns(
     unnamed: Sequence[str],
     options: TableOptions,
     notebook: Notebook,
-) -> tuple[Columns, bool | None]:
-    """Choose the time and the variables among these columns; return also whether the day comes first in the time.
+) -> tuple[Columns, TimeReader | None]:
+    """Choose the time and the variables among these columns; return also how the time is read.
 
     first : values of the first row. kept : the first rows without columns that hold nothing or number the rows.
     measured : those of numbers.
@@ -193,10 +210,11 @@ def _choose_columns(
     clock = Clock(None, None, ())
     try:
         if not given or given[0] in kept:
-            form = TimeOptions(given, None, options.day_first, options.time_format)
-            clock = find_clock(kept, form, taken, Notebook(notebook.source))
+            about_time = Notebook(notebook.source)
+            clock = find_clock(kept, replace(options.times, columns=given), taken, about_time)
+            notebook.notes += [note for note in about_time.notes if note.kind == "ambiguous dates"]
     except TableError as error:  # a column that is passed on as the time need not hold times
-        if options.time_format is not None:
+        if options.times.format is not None:
             raise InputError(str(error)) from None
     found = [names.index(name) for name in given or clock.columns]
     time = found[0] if found else time_by_name(names, first, unnamed, taken)
@@ -216,7 +234,7 @@ def _choose_columns(
     if not (variables or options.texts):
         raise InputError(f"No column is left to measure anomalies in; the columns are {listed_names(names)}.")
     places, written = (tuple(names.index(name) for name in chosen) for chosen in (variables, options.texts))
-    return Columns(tuple(names), time, places, written, time_of_day), clock.day_first
+    return Columns(tuple(names), time, places, written, time_of_day), clock.reader
 
 
 def _is_measured(column: pd.Series[Any], decimal: str | None) -> bool:
@@ -258,6 +276,7 @@ class CsvRows:
     def __init__(self, layout: RowLayout) -> None:
         self.layout = layout
         self.columns = layout.columns
+        self.reader = layout.reader  # of the time; None as long as no time was there that can be read
         self._column_of_field = np.full(len(self.columns.names), -1, dtype=np.intp)
         self._column_of_field[list(self.columns.variables)] = np.arange(len(self.columns.variables))
         signs = [layout.decimals[number] for number in self.columns.variables]
@@ -266,7 +285,7 @@ class CsvRows:
         self.has_lines_below = bool(layout.below)
 
     def state(self) -> dict[str, Any]:
-        return self.layout.state()
+        return replace(self.layout, reader=self.reader).state()
 
     def role_above(self, line: bytes, number: int) -> str:
         """Return what a line of a further file is, by its number from 0: "header", "units", "preamble" or "", a row.
@@ -317,8 +336,7 @@ class CsvRows:
             try:
                 fields = self.fields(lines[line])
                 values[line] = [self._number(fields[n], column) for column, n in enumerate(self.columns.variables)]
-                time, clock = fields[self.columns.time or 0], self.columns.clock
-                times[line] = time if clock is None else f"{time} {fields[clock]}"
+                times[line] = _time_of(fields, self.columns)
             except LineError as fault:
                 faults[line] = str(fault)
         kept = [number for number in range(len(lines)) if number not in faults]
@@ -368,7 +386,7 @@ class CsvRows:
         times = [text[start:stop] for start, stop in bounds[:, :2].tolist()]
         if columns.clock is not None:
             clocks = [text[start:stop] for start, stop in bounds[:, 2:].tolist()]
-            times = [f"{date} {clock}" for date, clock in zip(times, clocks, strict=True)]
+            times = list(map(joined_time, times, clocks))
         fields = [text[start:stop] for start, stop in deferred[:count, 2:].tolist()]
         return values, times, plain, deferred[:count, :2], fields
 

@@ -44,6 +44,11 @@ _POINT = re.compile(r"[+-]?[\d,]*\d\.\d+([eE][+-]?\d+)?")
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}([.,'’ \u00a0\u202f])\d{3}(\1\d{3})*([.,]\d+)?")
 
 
+def is_missing(text: str) -> bool:
+    """Return whether a text stands for a reading that is not there."""
+    return text.strip().lower() in MISSING
+
+
 @dataclass(frozen=True)
 class Layout:
     """The layout of a text. `names` has "" for a column without a name, and is None if there is no header."""

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from penstock._types import FloatArray
-from penstock.io._layout import MISSING
+from penstock.io._layout import is_missing
 from penstock.io.feeds import LONGEST, InputError
+from penstock.io.times import TimeOptions, TimeReader
 
 _TIME_NAMES = ("time", "timestamp", "date", "datetime")
 _PERHAPS_TIME = "t"  # or a temperature
@@ -43,10 +44,8 @@ class TableOptions:
         Columns to be returned as they are written.
     texts_if_there : tuple of str
         Further ones, which the stream may lack.
-    day_first : bool, optional
-        Whether 1/2/2024 is in February.
-    time_format : str, optional
-        How times are written, as `datetime.strptime` takes it.
+    times : TimeOptions
+        What is known of how times are written.
 
     Examples
     --------
@@ -62,8 +61,7 @@ class TableOptions:
     texts: tuple[str, ...] = ()
     encoding: str | None = None
     decimal: str | None = None
-    day_first: bool | None = None
-    time_format: str | None = None
+    times: TimeOptions = field(default_factory=TimeOptions)
     texts_if_there: tuple[str, ...] = ()
 
     def for_columns(self, names: Sequence[str]) -> TableOptions:
@@ -146,10 +144,6 @@ def time_by_name(
     return 0 if 0 in free and names[0] in unnamed else None  # pandas writes its index under no name
 
 
-def is_missing(text: str) -> bool:
-    return text.strip().lower() in MISSING
-
-
 def is_number(value: object) -> bool:
     """Return whether a value of a table is, or spells, a number."""
     if isinstance(value, str) and "_" in value:  # 1_2 is a number in Python only
@@ -218,8 +212,9 @@ class JsonRows:
 
     has_lines_below = False
 
-    def __init__(self, columns: Columns, options: TableOptions) -> None:
+    def __init__(self, columns: Columns, options: TableOptions, reader: TimeReader | None = None) -> None:
         self.columns = columns
+        self.reader = reader  # of the time; None as long as no time was there that can be read
         self._names = columns.variable_names
         # With --columns, other keys do not matter; without, a new one is a column that is not watched.
         self._known = None if options.columns or options.texts else frozenset(columns.names)
@@ -275,7 +270,8 @@ class JsonRows:
         return Parsed(table, None if time is None else times, faults, texts)
 
     def state(self) -> dict[str, Any]:
-        return {"format": "jsonl", **self.columns.state()}
+        reader = None if self.reader is None else self.reader.state()
+        return {"format": "jsonl", "reader": reader, **self.columns.state()}
 
 
 def _object(line: bytes) -> dict[str, Any]:

@@ -15,8 +15,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from penstock._types import BoolArray
-
 IntArray = NDArray[np.int64]
 Times = NDArray[np.datetime64]
 
@@ -151,12 +149,6 @@ def read_times(texts: Sequence[str], day_first: bool | None = None) -> TextTimes
     if aware.any():
         result.times[aware] -= result.offsets[aware].astype("m8[m]")
     return result
-
-
-def read_stamps(texts: Sequence[str], day_first: bool | None = None) -> tuple[Times, BoolArray, bool | None]:
-    """Return the times of a stream, which of them have an offset (and are UTC), and whether the day comes first."""
-    read = read_times(texts, day_first)
-    return read.times, read.offsets != NAIVE, read.day_first
 
 
 def _way_of(text: str) -> _Way | None:

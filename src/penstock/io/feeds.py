@@ -27,6 +27,7 @@ _POLL = 0.025  # seconds between looks at a file that has not grown
 HEAD = 4096  # bytes at the beginning of a file, and before a place in it, that identify the two
 ADVICE = "Give the input that was watched with this --state, or begin with an empty --state folder."
 _PIECE = 1 << 12  # bytes unpacked at once, which a call that fails loses
+_PLACES = 64  # of a file that are looked at
 LONGEST = 1_000_000  # bytes; a longer line is not a row of a table
 # plant.csv.1, plant.csv-20260314, plant.csv.2026-03-14_10: names that logrotate and Python's handlers give to plant.csv
 _ROTATED_ENDING = re.compile(r"[.\-_]\d[\d.\-_T:]*")
@@ -192,6 +193,10 @@ class Feed(ABC):
     def continue_from(self, state: dict[str, Any]) -> tuple[int, bytes]:
         """Go on at a mark; return offset and tail: 0 and b"" where a feed cannot seek, because it has begun again."""
 
+    def lines_elsewhere(self) -> list[bytes]:
+        """Return some whole lines from all over the file, in order, if it can be looked at; the position stays."""
+        return []
+
     def close(self) -> None:  # noqa: B027  (there may be nothing to close)
         """Close the file."""
 
@@ -261,6 +266,9 @@ class FileFeed(Feed):
             raise InputError(f"{self.name} {problem}. {ADVICE}")
         return mark.offset, tail
 
+    def lines_elsewhere(self) -> list[bytes]:
+        return _lines_all_over(self._file.fileno())
+
     def close(self) -> None:
         self._file.close()
 
@@ -299,6 +307,9 @@ class GzipFeed(FileFeed):
         if self._damage is not None and not parts:
             raise InputError(f"{self.name} cannot be unpacked: {self._damage}.") from self._damage
         return b"".join(parts)
+
+    def lines_elsewhere(self) -> list[bytes]:
+        return []  # it can only be unpacked from its beginning
 
     def _skip_to(self, offset: int) -> bool:
         left = offset - len(self._head)
@@ -364,6 +375,9 @@ class FollowFeed(Feed):
         os.lseek(self._descriptor, self._offset, os.SEEK_SET)
         return mark.offset, os.pread(self._descriptor, mark.tail_length, mark.offset - mark.tail_length)
 
+    def lines_elsewhere(self) -> list[bytes]:
+        return [] if self._descriptor is None else _lines_all_over(self._descriptor)
+
     def close(self) -> None:
         if self._descriptor is not None:
             os.close(self._descriptor)
@@ -420,6 +434,16 @@ class FollowFeed(Feed):
         for descriptor in self._queue:
             os.close(descriptor)
         self._queue.clear()
+
+
+def _lines_all_over(descriptor: int) -> list[bytes]:
+    """Return whole lines from places that are evenly spread over a file."""
+    size, found = os.fstat(descriptor).st_size, []
+    step = max(size // _PLACES, _PIECE)
+    for offset in range(0, size, step) if hasattr(os, "pread") else ():
+        lines = os.pread(descriptor, _PIECE, offset).split(b"\n")
+        found += lines[1:-1]  # the first and the last may be parts of lines
+    return found
 
 
 def _opened(path: Path) -> int | None:

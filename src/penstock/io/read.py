@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from penstock._messages import counted, duration_in_words, listed, quoted
 from penstock._types import BoolArray, IndexArray
-from penstock.io._clock import TimeOptions, as_zone
 from penstock.io._combine import (
     Combined,
     RawTable,
@@ -30,6 +29,7 @@ from penstock.io._files import FileOptions, files_of, from_memory, is_in_memory,
 from penstock.io._numbers import MissingCodes, numbers_and_texts
 from penstock.io._text import TextOptions, default_max_bytes, most_cells
 from penstock.io.table import Notebook, Table, TableError, refuse_unknown
+from penstock.io.times import TimeOptions, TimeReader, as_zone
 
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _NO_GROUP = "(none)"  # rows without a value in the column of groups
@@ -62,6 +62,7 @@ def read_table(
     also: Sequence[str] = (),
     fewest_rows: int = 2,
     group_needed: bool = True,
+    time_reader: TimeReader | None = None,
 ) -> Table:
     """Read a table, find its time, and note everything that was changed or is odd.
 
@@ -106,6 +107,9 @@ def read_table(
         Refuse a table with fewer. Rows are judged by each other, or, one alone, by a model that was learnt before.
     group_needed : bool
         Refuse a table without the column of groups; else it is one group, which a note says.
+    time_reader : TimeReader, optional
+        How times of the same source were read before (`Table.time_reader`): decides between day and month first, and
+        on the unit of numbers, where the values do not.
 
     Returns
     -------
@@ -145,7 +149,7 @@ def read_table(
         next(iter(_names(label, "label")), None),
         next(iter(_names(group, "group")), None),
     )
-    clock = TimeOptions(_names(time, "time"), as_zone(timezone), day_first, time_format)
+    clock = TimeOptions(_names(time, "time"), as_zone(timezone), day_first, time_format, time_reader)
     codes = MissingCodes.of(missing)
     try:
         tables = _read_all(source, files, notebook)
@@ -278,7 +282,8 @@ def _made_of(
         times = times.rename(None)
     units = {name: unit for name, unit in combined.units.items() if name in values}
     group = None if groups is None else groups.named(rows)
-    return Table(values, times, combined.clock.name, label, notebook.source, tuple(notebook.notes), units, group)
+    notes, clock = tuple(notebook.notes), combined.clock
+    return Table(values, times, clock.name, label, notebook.source, notes, units, group, clock.reader)
 
 
 def _refuse_few_rows(count: int, fewest: int, source: str) -> None:

@@ -8,21 +8,23 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
+from penstock._messages import duration_in_words
 from penstock._types import FloatArray
-from penstock.io._clock import column_times
 from penstock.io._csv_rows import CsvRows, RowLayout, learn_layout
-from penstock.io._layout import HEAD_LINES, is_enough
-from penstock.io._row_values import Columns, JsonRows, LineError, TableOptions
+from penstock.io._layout import HEAD_LINES, is_enough, is_missing
+from penstock.io._row_values import Columns, JsonRows, LineError, Parsed, TableOptions
 from penstock.io.feeds import ADVICE, HEAD, Feed, InputError, LineCutter, Mark, byte_length, last_bytes
 from penstock.io.table import Note, Notebook
+from penstock.io.times import TimeReader
 
 RowParser = CsvRows | JsonRows
+MAX_AHEAD = 86_400.0  # seconds by which a row may be ahead of all before it
+_BEHIND = 3600.0  # seconds: a clock that is so far behind is worth a remark
 
 
 @dataclass(frozen=True)
@@ -43,18 +45,139 @@ class Batch:
 
     values: FloatArray
     lines: Sequence[int]
-    times: list[Any] | None = None
+    times: list[Any] | None = None  # as they are written
     faults: list[Fault] = field(default_factory=list)
     texts: dict[str, list[str | None]] = field(default_factory=dict)  # `TableOptions.texts`, None: missing
+    seconds: FloatArray | None = None  # the times as they were read (`TimeReader.seconds`), NaN where one is missing
+    remarks: list[str] = field(default_factory=list)  # what is odd about the clock
+
+
+@dataclass
+class TimeProgress:
+    """How far the times of a stream have come; what one row says of the time is held against the rows before it."""
+
+    last: float = -np.inf  # the time of the last row that has one
+    newest: float = -np.inf
+    step: float = 0.0  # the last step forwards
+    ahead: float | None = None  # a time too far ahead of all before, which the next row may confirm
+    behind: bool = False  # the last row was far behind the newest
+
+    def check(self, seconds: FloatArray, most: float) -> tuple[list[int], list[str]]:
+        """Take the times of rows; return the places of those that are too far ahead, and remarks on the clock.
+
+        A row may be ahead of all before it by `most` seconds, or three of the last steps. One that is farther ahead is
+        right if the next row agrees with it: after a break the clock goes on from there. Of a last one that is too far
+        ahead, which the next row may confirm, `ahead` is the time.
+
+        >>> TimeProgress(0.0, 0.0, 60.0).check(np.array([60.0, 9e6, 120.0]), 86_400.0)
+        ([1], [])
+        >>> TimeProgress(0.0, 0.0, 60.0).check(np.array([60.0, 9e6, 9e6 + 60]), 86_400.0)
+        ([], [])
+        """
+        known = np.flatnonzero(np.isfinite(seconds))
+        if not len(known):
+            return [], []
+        newest = np.maximum.accumulate(np.concatenate(([self.newest], seconds[known])))
+        steps = seconds[known] - newest[:-1]
+        started = np.isfinite(steps)  # the first row of all has none before it
+        odd = (steps[started] > most).any() or (steps[started] < -_BEHIND).any()
+        if self.ahead is not None or self.behind or odd:
+            return self._check_one_by_one(seconds, known.tolist(), most)
+        forwards = steps[started & (steps > 0)]
+        self.step = float(forwards[-1]) if len(forwards) else self.step
+        self.last, self.newest = float(seconds[known[-1]]), float(newest[-1])
+        return [], []
+
+    def _check_one_by_one(self, seconds: FloatArray, known: list[int], most: float) -> tuple[list[int], list[str]]:
+        wrong: list[int] = []
+        remarks: list[str] = []
+        waiting: int | None = None  # the place of the row that is ahead; None if it came earlier
+        for place in known:
+            time = float(seconds[place])
+            if self.ahead is not None:
+                if self.ahead <= time <= self.ahead + max(most, 3 * self.step, self.ahead - self.newest):
+                    self.step, self.newest = self.ahead - self.newest, self.ahead  # both are right
+                elif waiting is not None:
+                    wrong.append(waiting)
+                self.ahead = waiting = None
+            if time - self.newest > max(most, 3 * self.step) and self.newest > -np.inf:
+                self.ahead, waiting = time, place
+                continue
+            far_behind = self.newest - time > _BEHIND
+            if far_behind and not self.behind:
+                far = duration_in_words(self.newest - time)
+                remarks.append(f"The clock runs backwards: a row is {far} before the newest one.")
+            if time > self.newest:
+                self.step = time - self.newest if self.newest > -np.inf else self.step
+                self.newest = time
+            self.behind, self.last = far_behind, time
+        return (wrong if waiting is None else [*wrong, waiting]), remarks
+
+
+@dataclass
+class _Rows:
+    """Rows that were parsed from some lines.
+
+    lines : the number of the line of each, among those given.
+    faults : reasons by number of the line.
+    waiting : the line of a row whose time the next row may confirm.
+    """
+
+    lines: list[int]
+    parsed: Parsed
+    seconds: FloatArray | None = None
+    faults: dict[int, str] = field(default_factory=dict)
+    remarks: list[str] = field(default_factory=list)
+    waiting: int | None = None
+
+    @classmethod
+    def of(cls, filled: Sequence[int], parsed: Parsed) -> _Rows:
+        faults = {filled[number]: reason for number, reason in parsed.faults}
+        return cls([number for number in filled if number not in faults], parsed, faults=faults)
+
+    def refuse(self, reasons: dict[int, str]) -> None:
+        """Take out rows, by their place."""
+        if not reasons:
+            return
+        self.faults |= {self.lines[place]: reason for place, reason in reasons.items()}
+        self._keep([place for place in range(len(self.lines)) if place not in reasons])
+
+    def up_to(self, line: int) -> _Rows:
+        """Leave out the lines from this number on."""
+        self.faults = {number: reason for number, reason in self.faults.items() if number < line}
+        self._keep([place for place, number in enumerate(self.lines) if number < line])
+        return self
+
+    def _keep(self, places: list[int]) -> None:
+        parsed = self.parsed
+        self.lines = [self.lines[place] for place in places]
+        parsed.values = parsed.values[places]
+        parsed.times = None if parsed.times is None else [parsed.times[place] for place in places]
+        parsed.texts = {name: [column[place] for place in places] for name, column in parsed.texts.items()}
+        self.seconds = None if self.seconds is None else self.seconds[places]
+
+
+def _is_there(time: Any) -> bool:
+    return time is not None and not is_missing(str(time))
 
 
 class RowSource:
     """Read rows from a feed, as soon as they are there; the `columns` are None until the layout is known."""
 
-    def __init__(self, feed: Feed, options: TableOptions, strict: bool = False) -> None:
+    def __init__(
+        self,
+        feed: Feed,
+        options: TableOptions,
+        strict: bool = False,
+        progress: TimeProgress | None = None,
+        max_ahead: float = MAX_AHEAD,
+    ) -> None:
         self._feed = feed
         self._options = options
         self.strict = strict  # a malformed line raises an InputError, after the rows before it were returned
+        self.progress = progress or TimeProgress()  # of the times; shared where several sources bring rows of one unit
+        self._max_ahead = max_ahead
+        self._waits = False  # the first line is a row too far ahead: the next one tells whether its time is right
         self._cutter = LineCutter()
         self._parser: RowParser | None = None
         self._lines: list[bytes] = []  # complete lines of the present file that were not returned
@@ -73,10 +196,19 @@ class RowSource:
     def columns(self) -> Columns | None:
         return None if self._parser is None else self._parser.columns
 
+    @property
+    def reader(self) -> TimeReader | None:
+        """How times are read; None as long as there was none that can be read."""
+        return None if self._parser is None else self._parser.reader
+
     def next_batch(self, at_most: int) -> Batch | None:
         """Return rows from at most so many lines; None when there are none yet, or a line was no row."""
         if self._parser is None:
             return self._learn()
+        if self._waits:  # for the line that tells whether the time of the first one is right
+            if len(self._lines) < 2 and self._last is None and not self._fill():
+                return None
+            at_most = max(at_most, 2)
         if not self._lines:
             self._fill()
             if self.provisional or not self._lines:
@@ -92,19 +224,6 @@ class RowSource:
             return None
         return self._parse(self._parser, self._lines[:at_most])
 
-    def read_times(self, times: Sequence[Any]) -> pd.DatetimeIndex | None:
-        """Return `Batch.times` as `read_table` would read them, NaT where one cannot be read; None if there are none.
-
-        Day and month are in the order that the first lines show.
-        """
-        day_first, numeric = self._options.day_first, False
-        if isinstance(self._parser, CsvRows):
-            day_first, numeric = self._parser.layout.day_first, self._parser.layout.numeric_time
-        texts = pd.Series([None if time is None else str(time).strip() for time in times], dtype="object")
-        column = pd.to_numeric(texts, errors="coerce") if numeric else texts
-        read = column_times(column, day_first, self._options.time_format)
-        return None if read.times is None else read.index(None, "time", Notebook(self._feed.name))
-
     def fault(self, line: int, reason: str) -> Fault:
         """Return the report on a line of the present file that cannot be used."""
         return Fault(self._feed.name, line, reason)
@@ -113,13 +232,15 @@ class RowSource:
         """Return the place of the first line that was not returned, and how the table is read, in plain values."""
         assert self._parser is not None
         place = {"file": self._feed.mark(self._offset, self._tail), "line": self._line, "may_repeat": self._may_repeat}
-        return {**place, "table": self._parser.state()}
+        return {**place, "table": self._parser.state(), "progress": asdict(self.progress)}
 
     def continue_from(self, position: dict[str, Any]) -> None:
         """Go on at a position, or, where the feed cannot seek, with what comes now."""
         try:
             table, file, line = position["table"], position["file"], int(position["line"])
             self._parser = restore_parser(table, self._options)
+            if "progress" in position:
+                self.progress = TimeProgress(**position["progress"])
         except (LookupError, TypeError, ValueError) as error:
             raise InputError(
                 f"What the --state says of {self._feed.name} makes no sense ({error!r}). {ADVICE}"
@@ -147,12 +268,14 @@ class RowSource:
                 self._parser = JsonRows.of(lines[0], self._options)
             except LineError as malformed:
                 return self._malformed(str(malformed))
+            self._learn_times(self._parser, self._parser.parse(lines[:HEAD_LINES]).times)
             return None
         whole = self._last is not None or is_enough(len(lines), sum(map(len, lines)))
         if not whole and not (paused and len(lines) > self._judged):
             return None
         notebook = Notebook(self._feed.name)
-        layout = learn_layout(lines[:HEAD_LINES], self._options, notebook, more=not whole)
+        elsewhere = self._feed.lines_elsewhere
+        layout = learn_layout(lines[:HEAD_LINES], self._options, notebook, elsewhere, more=not whole)
         if layout is not None:
             self._parser = CsvRows(layout)
             self.notes = notebook.notes
@@ -185,6 +308,10 @@ class RowSource:
             self._last = self._cutter.rest()
         return data is not None
 
+    def _learn_times(self, parser: RowParser, times: Sequence[Any] | None) -> None:
+        if parser.reader is None and times is not None:
+            parser.reader = TimeReader.learn(times, self._options.times)
+
     def _parse(self, parser: RowParser, lines: list[bytes]) -> Batch | None:
         filled: Sequence[int] = range(len(lines))
         if not all(lines) or any(map(bytes.isspace, lines)):
@@ -192,17 +319,51 @@ class RowSource:
         if not filled:
             self._use_up(len(lines))
             return None
-        parsed = parser.parse([lines[number] for number in filled])
-        faults = [self.fault(self._line + filled[number] + 1, reason) for number, reason in parsed.faults]
+        before = replace(self.progress)
+        rows = _Rows.of(filled, parser.parse([lines[number] for number in filled]))
+        self._read_times(parser, rows, lines)
+        if rows.waiting is not None and self._more_come(lines):  # the next line tells
+            self._waits = True
+            lines = lines[: rows.waiting]
+            rows = rows.up_to(len(lines))
+        faults = [self.fault(self._line + number + 1, reason) for number, reason in sorted(rows.faults.items())]
         if faults and self.strict:
             good = lines[: faults[0].line - 1 - self._line]
             if not good:
                 raise InputError(f"{faults[0]} (--strict)")
+            self.progress = before
             return self._parse(parser, good)
-        malformed = {number for number, _ in parsed.faults}
-        read = [self._line + 1 + where for number, where in enumerate(filled) if number not in malformed]
+        read = [self._line + 1 + number for number in rows.lines]
         self._use_up(len(lines))
-        return Batch(parsed.values, read, parsed.times, faults, parsed.texts)
+        parsed = rows.parsed
+        return Batch(parsed.values, read, parsed.times, faults, parsed.texts, rows.seconds, rows.remarks)
+
+    def _more_come(self, lines: list[bytes]) -> bool:
+        """Return whether lines of the present file may follow these."""
+        return self._last is None or len(lines) < len(self._lines)
+
+    def _read_times(self, parser: RowParser, rows: _Rows, lines: list[bytes]) -> None:
+        """Read the times of rows; one that cannot be read, or is too far ahead of all before, is a fault."""
+        times = rows.parsed.times
+        self._learn_times(parser, times)
+        self._waits = False
+        if times is None or parser.reader is None:
+            return
+        rows.seconds = parser.reader.seconds(times, self.progress.last)
+        if not parser.reader.dated:
+            return
+        unread = [place for place in np.flatnonzero(np.isnan(rows.seconds)).tolist() if _is_there(times[place])]
+        reasons = {place: parser.reader.why_not(times[place]) for place in unread}
+        newest = self.progress.newest
+        ahead, rows.remarks = self.progress.check(rows.seconds, self._max_ahead)
+        for place in ahead:
+            far = duration_in_words(float(rows.seconds[place]) - newest)
+            reasons[place] = f"its time {str(times[place])[:40]!r} is {far} ahead of the newest row (--max-ahead)"
+        if self.progress.ahead is not None and ahead:
+            rows.waiting = rows.lines[ahead[-1]]
+        if rows.waiting is not None and self._more_come(lines):
+            self.progress.ahead = None  # it is looked at again with the next line
+        rows.refuse(reasons)
 
     def _malformed(self, reason: str) -> Batch:
         """Pass over the first line and report it."""
@@ -223,7 +384,8 @@ class RowSource:
 def restore_parser(state: dict[str, Any], options: TableOptions) -> RowParser:
     """Return the parser whose `state()` this is; ValueError, TypeError or LookupError if it is none."""
     if state["format"] == "jsonl":
-        return JsonRows(Columns.restore(state), options)
+        reader = None if state["reader"] is None else TimeReader.restore(state["reader"])
+        return JsonRows(Columns.restore(state), options, reader)
     if state["format"] != "csv":
         raise ValueError(f"there is no format {state['format']!r}")
     return CsvRows(RowLayout.restore(state))

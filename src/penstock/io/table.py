@@ -6,12 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from penstock._messages import listed, quoted
 from penstock._types import BoolArray
+
+if TYPE_CHECKING:
+    from penstock.io.times import TimeReader
 
 
 class TableError(ValueError):
@@ -73,6 +77,10 @@ class Notebook:
         self.strict = strict
         self.notes: list[Note] = []
 
+    def about(self, kind: str) -> Note | None:
+        """Return the first note of this kind, if there is one."""
+        return next((note for note in self.notes if note.kind == kind), None)
+
     def add(
         self,
         kind: str,
@@ -114,6 +122,8 @@ class Table:
     group : Series or None
         Which run, unit or machine each row is of, as text, under the column's name. Rows of a group are next to each
         other, and the time stamps are in ascending order within each.
+    time_reader : TimeReader or None
+        How the time stamps were read.
 
     Examples
     --------
@@ -131,6 +141,7 @@ class Table:
     notes: tuple[Note, ...]
     units: Mapping[str, str] = field(default_factory=dict[str, str])
     group: pd.Series | None = None
+    time_reader: TimeReader | None = None
 
     @property
     def names(self) -> tuple[str, ...]:

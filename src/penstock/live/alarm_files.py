@@ -5,103 +5,71 @@ from __future__ import annotations
 import json
 import math
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from penstock._messages import listed
-from penstock.io import InputError, JsonLinesSink, OutputMark, continue_sink, is_number, open_sink, read_stamps
+from penstock._types import FloatArray
+from penstock.io import Batch, InputError, JsonLinesSink, OutputMark, TimeReader, continue_sink, open_sink
 from penstock.live.alarms import AlarmBook, Change, Event, Sensor, Verdict
 from penstock.live.feedback import Feedback, Label, labels_of
 from penstock.live.options import AlarmRules
 from penstock.live.scorers import Verdicts
 
 ROW_SECONDS = 60.0  # from one row to the next, where there is no time
-_UNITS = ((1e11, "s", 1.0), (1e14, "ms", 1e3), (1e17, "us", 1e6), (math.inf, "ns", 1e9))
-_DATE = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])")  # without separators: 20240501
-_FIRST_EPOCH = 1e8  # s; smaller numbers are no dates
-
-
-def epoch_unit(number: float) -> tuple[str, float]:
-    """Return the unit of a time that is a number, which follows from its size, and how many of it a second has."""
-    return next(((name, per_second) for most, name, per_second in _UNITS if not abs(number) >= most), ("s", 1.0))
-
-
-def is_epoch(time: Any) -> bool:
-    """Return whether a time is a number since 1970: a number that is not a date without separators.
-
-    >>> [is_epoch(time) for time in ("20240501", 20240501, "1714557600", "12345.67", 12345678, "2024-05-01")]
-    [False, False, True, True, True, False]
-    """
-    return is_number(time) and not _DATE.fullmatch(str(time))
-
-
-def epoch_seconds(number: float) -> float:
-    """Return a time that is a number in seconds."""
-    return number / epoch_unit(number)[1]
+_SAMPLE = 10_000  # verdicts whose times show how they are written
 
 
 @dataclass
-class StreamClock:
-    """Read the times of a stream in seconds; how they are written is decided by the first.
+class AlarmClock:
+    """Give each row of a stream a time for its alarms.
 
-    kind : "stamps", "numbers" (seconds, or since 1970 in a unit that follows from their size), or "rows", a minute from
-    one to the next, where there is no time that could be read; "" before the first.
-    last : of a row whose time cannot be read, too.
+    reader : how times are read, and so how they are shown; None where there is none that can be read.
+    counts_rows : rows count as a minute apart, as there is no time; None before the first row.
+    last : the time of the last row, and of a row without a time.
 
-    >>> StreamClock().seconds(["2024-05-01 10:00", "?", "2024-05-01 10:02"], 1)
-    [1714557600.0, 1714557600.0, 1714557720.0]
-    >>> StreamClock().seconds(None, 1)
-    [60.0]
+    >>> AlarmClock(TimeReader()).seconds(np.array([60.0, np.nan, 180.0]), 1, 3)
+    [60.0, 60.0, 180.0]
+    >>> AlarmClock().seconds(None, 7, 1)
+    [420.0]
     """
 
-    kind: str = ""
-    day_first: bool | None = None
-    zoned: bool = False
+    reader: TimeReader | None = None
+    counts_rows: bool | None = None
     last: float = 0.0
 
-    def seconds(self, times: Sequence[Any] | None, first_row: int, n: int = 1) -> list[float]:
-        """Return the times of rows, of which the first has this number."""
-        if not self.kind and (times is None or len(times)):
-            self._decide(None if times is None else times[0])
-        if times is None or self.kind == "rows":
-            count = n if times is None else len(times)
-            return [ROW_SECONDS * row for row in range(first_row, first_row + count)]
-        if self.kind == "numbers":
-            read = [epoch_seconds(float(time)) if is_number(time) else math.nan for time in times]
-        else:
-            read = self._stamps(times)
-        for place, value in enumerate(read):
-            self.last = read[place] = value if math.isfinite(value) else self.last
-        return read
+    def seconds(self, read: FloatArray | None, first_row: int, n: int) -> list[float]:
+        """Return the times of n rows, of which the first has this number; `read` are those that the reader read."""
+        if self.counts_rows is None and n:
+            self.counts_rows = read is None
+        if read is None or self.counts_rows:
+            return [ROW_SECONDS * row for row in range(first_row, first_row + n)]
+        found: list[float] = []
+        for value in read.tolist():
+            self.last = value if math.isfinite(value) else self.last
+            found.append(self.last)
+        return found
 
     def text(self, seconds: float) -> str | None:
         """Return a time as people write it; None where there are no dates."""
-        if self.kind == "rows" or (self.kind == "numbers" and seconds < _FIRST_EPOCH):
-            return None
-        whole = math.floor(seconds)
-        stamp = str(np.datetime64(whole, "s"))
-        part = f"{seconds - whole:.6f}".rstrip("0").rstrip(".")[1:] if seconds != whole else ""
-        return f"{stamp}{part}{'Z' if self.zoned or self.kind == 'numbers' else ''}"
+        return None if self.counts_rows or self.reader is None else self.reader.text(seconds)
 
-    def _decide(self, first: Any) -> None:
-        text = "" if first is None else str(first)
-        if is_epoch(first):
-            self.kind = "numbers"
-            return
-        read, zoned, self.day_first = read_stamps([text], None)
-        self.kind = "rows" if np.isnat(read[0]) else "stamps"
-        self.zoned = bool(zoned[0])
+    def state(self) -> dict[str, Any]:
+        """Return plain values, for `restore`."""
+        reader = None if self.reader is None else self.reader.state()
+        return {"reader": reader, "counts_rows": self.counts_rows, "last": self.last}
 
-    def _stamps(self, times: Sequence[Any]) -> list[float]:
-        read, _, _ = read_stamps(["" if time is None else str(time) for time in times], self.day_first)
-        nanoseconds = read.astype("datetime64[ns]")
-        seconds = nanoseconds.astype(np.int64) / 1e9
-        return [float(value) for value in np.where(np.isnat(nanoseconds), np.nan, seconds)]
+    @classmethod
+    def restore(cls, state: dict[str, Any]) -> AlarmClock:
+        """Return the clock whose `state()` this is."""
+        reader = None if state["reader"] is None else TimeReader.restore(state["reader"])
+        return cls(reader, state["counts_rows"], float(state["last"]))
 
 
 class AlarmWriter:
@@ -114,7 +82,7 @@ class AlarmWriter:
         self, path: Path, asset: str, rules: AlarmRules, warn: Callable[[str], None], labels: Sequence[Label] = ()
     ) -> None:
         self._path, self._asset, self._rules, self._warn = path, asset, rules, warn
-        self.book, self._clock, self._feedback = AlarmBook(rules), StreamClock(), Feedback(labels)
+        self.book, self._clock, self._feedback = AlarmBook(rules), AlarmClock(), Feedback(labels)
         self._sink: JsonLinesSink | None = None
         if labels and all(label.asset != asset for label in labels):
             others = listed(sorted({label.asset for label in labels}))
@@ -131,13 +99,16 @@ class AlarmWriter:
         else:
             self._sink, _ = continue_sink(self._path, _mark(saved), None)
 
-    def take(self, first_row: int, times: Sequence[Any] | None, found: Verdicts, names: Sequence[str]) -> bool:
+    def take(
+        self, first_row: int, batch: Batch, reader: TimeReader | None, found: Verdicts, names: Sequence[str]
+    ) -> bool:
         """Take verdicts on rows of which the first has this number; return whether anything was written."""
         assert self._sink is not None
-        unknown = not self._clock.kind
-        seconds = self._clock.seconds(times, first_row, len(found.scores.scores))
-        if unknown and times and self._clock.kind == "rows":
+        clock, times = self._clock, batch.times
+        clock.reader = clock.reader or reader
+        if clock.counts_rows is None and times and batch.seconds is None:
             self._warn(f"The time {str(times[0])!r:.40} cannot be read: for alarms, rows count as a minute apart.")
+        seconds = clock.seconds(batch.seconds, first_row, len(found.scores.scores))
         events = self.book.update(map(self._feedback.apply, found.for_alarms(self._asset, seconds, names)))
         self._sink.write_lines(b"".join(event_line(event, self._clock) for event in events))
         return bool(events)
@@ -146,7 +117,7 @@ class AlarmWriter:
         """Return what `restore` and `open` need; the file is on the disk then."""
         assert self._sink is not None
         self._sink.sync()
-        state = {"asset": self._asset, "book": self.book.state(), "clock": vars(self._clock)}
+        state = {"asset": self._asset, "book": self.book.state(), "clock": self._clock.state()}
         packed = json.dumps({**state, "feedback": self._feedback.state()}, allow_nan=False)
         return {"mark": self._sink.mark(), "state": np.frombuffer(packed.encode(), dtype=np.uint8)}
 
@@ -154,7 +125,7 @@ class AlarmWriter:
         """Go on from a state; ValueError, TypeError or LookupError if it does not fit."""
         _mark(saved)
         state = json.loads(bytes(saved["state"]))
-        self._asset, self._clock = str(state["asset"]), StreamClock(**state["clock"])
+        self._asset, self._clock = str(state["asset"]), AlarmClock.restore(state["clock"])
         self.book = AlarmBook.restore(state["book"])
         self._feedback.restore(state["feedback"])
 
@@ -205,7 +176,7 @@ def _mark(saved: dict[str, Any]) -> OutputMark | None:
     return {"length": length, "tail": tail}
 
 
-def event_line(event: Event, clock: StreamClock) -> bytes:
+def event_line(event: Event, clock: AlarmClock) -> bytes:
     """Return a change or notification as a line of JSON; `at` is its time as people write it."""
     at = clock.text(event.time)
     record = {**({} if at is None else {"at": at}), **event.as_dict()}
@@ -219,7 +190,7 @@ class AlarmRecord:
     changes: list[Change]
     start: float
     end: float
-    clock: StreamClock
+    clock: AlarmClock
 
 
 def read_alarms(path: Path, rules: AlarmRules | None = None) -> AlarmRecord:
@@ -228,7 +199,7 @@ def read_alarms(path: Path, rules: AlarmRules | None = None) -> AlarmRecord:
     An InputError names a line that is neither.
     """
     changes: list[Change] = []
-    clock, book, start, end = StreamClock(), AlarmBook(rules), math.inf, -math.inf
+    clock, book, start, end = AlarmClock(_reader_of_verdicts(path)), AlarmBook(rules), math.inf, -math.inf
     asset = stream_name(path)
     with path.open("rb") as lines:
         for number, line in enumerate(lines, 1):
@@ -242,8 +213,8 @@ def read_alarms(path: Path, rules: AlarmRules | None = None) -> AlarmRecord:
                     time = verdict.time
                 else:
                     at = record.pop("at", None)
-                    if not clock.kind:
-                        clock.kind, clock.zoned = ("stamps", str(at).endswith("Z")) if at else ("rows", False)
+                    if clock.counts_rows is None:
+                        clock.counts_rows, clock.reader = not at, TimeReader.learn([str(at)]) if at else None
                     time = float(record["time"])
                     events = [] if record["kind"] == "notification" else [Change.from_dict(record)]
             except (AttributeError, LookupError, TypeError, ValueError) as error:
@@ -257,9 +228,24 @@ def read_alarms(path: Path, rules: AlarmRules | None = None) -> AlarmRecord:
     return AlarmRecord(changes, start, end, clock)
 
 
-def _verdict(record: dict[str, Any], asset: str, clock: StreamClock) -> Verdict:
+def _reader_of_verdicts(path: Path) -> TimeReader | None:
+    """Learn how times are written from the first verdicts of a file; None if there are none, or no times."""
+    times: list[Any] = []
+    with path.open("rb") as lines:
+        for line in islice(lines, _SAMPLE):
+            with suppress(ValueError):
+                record = json.loads(line)
+                if isinstance(record, dict) and "row" in record and isinstance(record.get("time"), str | int | float):
+                    times.append(record["time"])
+    return TimeReader.learn(times) if times else None
+
+
+def _verdict(record: dict[str, Any], asset: str, clock: AlarmClock) -> Verdict:
     """Return the verdict of a line of `penstock watch`."""
-    (time,) = clock.seconds([record["time"]] if "time" in record else None, int(record["row"]))
+    read = None
+    if "time" in record and clock.reader is not None:
+        read = clock.reader.seconds([record["time"]], clock.last or -math.inf)
+    (time,) = clock.seconds(read, int(record["row"]), 1)
     score, threshold = (None if record[name] is None else float(record[name]) for name in ("score", "threshold"))
     sensors = [Sensor(name, 1.0, residual) for name, residual in record["variables"].items()] if record["flag"] else []
     reason = record.get("reason", "")

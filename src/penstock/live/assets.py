@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import logging
 import math
 import time
@@ -15,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from penstock._types import FloatArray
-from penstock.io import Batch, Feed, InputError, RowSource, TableOptions, open_feed
-from penstock.live.alarm_files import epoch_seconds, is_epoch
+from penstock.io import Batch, Feed, InputError, RowSource, TimeProgress, is_missing, open_feed
 from penstock.live.alarms import AlarmBook, Event, Notification, Verdict
 from penstock.live.feedback import Feedback, Label
 from penstock.live.options import AlarmRules, AssetOptions
@@ -29,7 +27,6 @@ N_VARIABLES = 3  # named for each flagged row
 _MOST_LINES = 2000  # of a file in one cycle
 _MOST_LAYOUTS = 16  # of posted tables, remembered for each asset
 _STATE_ROWS, _STATE_SECONDS = 5000, 30.0  # after which a model's state is saved
-Rows = tuple[Batch, FloatArray]  # with their times in seconds, NaN where one cannot be read
 
 
 class Asset:
@@ -39,7 +36,8 @@ class Asset:
 
     def __init__(self, record: AssetRecord, options: AssetOptions, scorer: Scorer, positions: dict[str, Any]) -> None:
         self.record, self.scorer, self.positions = record, scorer, positions
-        self._table = scorer.table_options(TableOptions(None, options.watch_options().separator, options.time))
+        watched = options.watch_options()
+        self._table = scorer.table_options(watched.table)
         self.layouts: dict[str, Any] = positions.pop("layouts", {})
         self.new_layout = False
         self._saved = time.time() - _STATE_SECONDS * (record.id % 10) / 10  # so that not all are saved at once
@@ -48,11 +46,15 @@ class Asset:
             scorer.restore(state_from_bytes(record.state, "penstock.serve"))
         if record.columns is not None:
             scorer.begin(record.columns)
+        self._ahead = watched.seconds_ahead
+        self.progress = TimeProgress(**positions.pop("clock", {}))
         self.source: RowSource | None = None
         if options.input is not None:
-            self.source = RowSource(open_feed(options.input, follow=True, wait=False), self._table)
+            feed = open_feed(options.input, follow=True, wait=False)
+            self.source = RowSource(feed, self._table, False, self.progress, self._ahead)
             if "file" in positions:
                 self.source.continue_from(positions.pop("file"))
+                self.progress = self.source.progress
 
     def close(self) -> None:
         """Close the file."""
@@ -60,7 +62,7 @@ class Asset:
             self.source.close()
         self.source = None
 
-    def read_file(self) -> Rows | None:
+    def read_file(self) -> Batch | None:
         """Return the next rows of the file; None if there are none."""
         if self.source is None:
             return None
@@ -68,15 +70,15 @@ class Asset:
             batch = self.source.next_batch(_MOST_LINES)
         if self.source.columns is not None:
             self._begin(self.source.columns.variable_names)
-        return None if batch is None else (batch, _read_seconds(batch, self.source))
+        return batch
 
-    def read_lines(self, lines: bytes, source: str) -> Rows:
+    def read_lines(self, lines: bytes, source: str) -> Batch:
         """Return the rows of a text, which is laid out like those with the same first line."""
         header = lines.lstrip().partition(b"\n")[0].strip()
         if not header:
             raise InputError("There is no row in this.")
         key = "json" if header.startswith(b"{") else header[:4096].decode("utf-8", errors="replace")
-        reader = RowSource(_Lines(lines, source), self._table)
+        reader = RowSource(_Lines(lines, source), self._table, False, self.progress, self._ahead)
         if key in self.layouts:
             reader.continue_from({"table": self.layouts[key], "file": {"kind": "pipe"}, "line": 0})
         parts: list[Batch] = []
@@ -94,7 +96,7 @@ class Asset:
         batch = joined_batches(parts)
         if not batch.lines and not batch.faults:
             raise InputError("There is no row in this, only a header.")
-        return batch, _read_seconds(batch, reader)
+        return batch
 
     def _begin(self, columns: tuple[str, ...]) -> None:
         """Take the columns of the first rows; later ones must have the same."""
@@ -106,20 +108,21 @@ class Asset:
             raise InputError(f"The rows have the columns {', '.join(columns)}, but this asset has {', '.join(known)}.")
 
     def judge(
-        self, read: list[Rows], now: float
+        self, read: list[Batch], now: float
     ) -> tuple[tuple[Readings, Judged] | None, list[Verdict], dict[int, str]]:
         """Score rows; return them with their verdicts, and why the model refused some, by place."""
-        batch, record = joined_batches([batch for batch, _ in read]), self.record
+        batch, record = joined_batches(read), self.record
         batch.lines = range(len(batch.lines))
         if not batch.lines:
             return None, [], {}
-        seconds = _filled(np.concatenate([each for _, each in read]), record.newest, now)
+        read_times = np.full(len(batch.lines), np.nan) if batch.seconds is None else batch.seconds
+        seconds = _filled(read_times, record.newest, now)
         found = self.scorer.score(batch, N_VARIABLES, strict=False)
         refused = dict(found.refused)
         seconds = np.delete(seconds, list(refused)) if refused else seconds
         if not len(batch.values):
             return None, [], refused
-        place = (record.rows + 1, now, seconds, batch.times)
+        place = (record.rows + 1, now, seconds, None if batch.seconds is None else batch.times)
         record.rows += len(batch.values)
         record.newest, record.received = float(seconds[-1]), now
         record.counts.update(found.counts(batch))
@@ -129,7 +132,7 @@ class Asset:
     def replay(self, store: Store) -> Iterator[tuple[float, int, list[Verdict]]]:
         """Score again what was scored after the last saved state; yield when it came, the last row, and verdicts."""
         for block in store.readings(self.record.id, after=self.record.state_row):
-            batch = Batch(block.values.copy(), range(len(block.values)), block.times, [], block.texts)
+            batch = batch_of(block)
             found = self.scorer.score(batch, N_VARIABLES, strict=False)
             yield block.received, block.first + len(block.values) - 1, self._verdicts(found, block.seconds)
 
@@ -255,40 +258,30 @@ def _unheard_warnings(source: RowSource) -> Iterator[None]:
         log.info("%s", note)
 
 
+def batch_of(block: Readings) -> Batch:
+    """Return rows of the store as they were scored: those that came without a time have none."""
+    seconds = None
+    if block.times is not None:
+        missing = [time is None or is_missing(str(time)) for time in block.times]
+        seconds = np.where(missing, np.nan, block.seconds)
+    return Batch(block.values.copy(), range(len(block.values)), block.times, [], block.texts, seconds)
+
+
 def joined_batches(batches: Sequence[Batch]) -> Batch:
     """Return several batches as one; line numbers are those of each."""
     filled = [batch for batch in batches if len(batch.lines)]
     faults = [fault for batch in batches for fault in batch.faults]
+    remarks = [remark for batch in batches for remark in batch.remarks]
     if len(filled) <= 1:
         batch = filled[0] if filled else Batch(np.empty((0, 0)), [], None, [])
-        return Batch(batch.values, batch.lines, batch.times, faults, batch.texts)
+        return replace(batch, faults=faults, remarks=remarks)
     timed = any(batch.times is not None for batch in filled)
     times = [each for batch in filled for each in (batch.times or [None] * len(batch.lines))] if timed else None
+    read = [np.full(len(batch.lines), np.nan) if batch.seconds is None else batch.seconds for batch in filled]
+    seconds = np.concatenate(read) if any(batch.seconds is not None for batch in filled) else None
     texts = {name: [text for batch in filled for text in batch.texts[name]] for name in filled[0].texts}
     lines = [line for batch in filled for line in batch.lines]
-    return Batch(np.concatenate([batch.values for batch in filled]), lines, times, faults, texts)
-
-
-def _read_seconds(batch: Batch, source: RowSource) -> FloatArray:
-    """Return times in seconds since 1970, NaN for those that cannot be read; `source` knows how they are written."""
-    if batch.times is None:
-        return np.full(len(batch.lines), np.nan)
-    found = [_second(each) for each in batch.times]
-    index = source.read_times(batch.times) if None in found else None
-    if index is not None:
-        return np.where(index.isna(), np.nan, index.as_unit("us").asi8 / 1e6)
-    return np.array(found, dtype=np.float64)
-
-
-def _second(text: Any) -> float | None:
-    if is_epoch(text):
-        number = epoch_seconds(float(text))
-        return number if math.isfinite(number) else None
-    try:
-        stamp = dt.datetime.fromisoformat(str(text).strip())
-    except ValueError:
-        return None
-    return (stamp if stamp.tzinfo else stamp.replace(tzinfo=dt.UTC)).timestamp()
+    return Batch(np.concatenate([batch.values for batch in filled]), lines, times, faults, texts, seconds, remarks)
 
 
 def _filled(seconds: FloatArray, before: float | None, now: float) -> FloatArray:

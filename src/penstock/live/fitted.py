@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -21,17 +20,12 @@ from numpy.typing import NDArray
 
 from penstock._types import BoolArray, FloatArray, IndexArray, StreamScores
 from penstock.columns import RowRule, RuleError
-from penstock.detection import UNKNOWN, Model, ModePlan, Part, Reading, deviations, mode_name, rebuilds
-from penstock.detectors import OnlineNSNMF, SeriesMonitor, read_time
-from penstock.io import Batch, InputError, Table, TableOptions, as_zone, is_number, read_stamps
-from penstock.live.alarm_files import epoch_unit
+from penstock.detection import UNKNOWN, Model, ModePlan, Part, deviations, mode_name, rebuilds
+from penstock.detectors import OnlineNSNMF, SeriesMonitor
+from penstock.io import Batch, InputError, Table, TableOptions, TimeReader, is_number
 from penstock.live.scorers import Verdicts, check_columns, with_names
 from penstock.storage import Record
 from penstock.thresholds import Contamination, Fixed, Threshold, pack_threshold, unpack_threshold
-
-_ISO = re.compile(r"(19|20)\d\d-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d{1,9})?)?")
-_LARGEST_EPOCH = 9e18  # ns
-_FEWEST_DIGITS = 9  # of a time that is a number: 20240501 is a date
 
 
 class FittedScorer:
@@ -64,9 +58,9 @@ class FittedScorer:
             self._series = {part.mode: _Series(part.detector.monitor()) for part in self._parts}
         if begun is not None:
             self._series[self._parts[0].mode].monitor.restore(begun.state())
-        self._modes = _ModeFollower(
-            self._model.modes, frozenset(part.mode for part in self._parts), self._model.reading, numbers=self._bare
-        )
+        self._modes = _ModeFollower(self._model.modes, frozenset(part.mode for part in self._parts))
+        zone = self._model.reading.timezone
+        self._stamps = TimeReader(zoned=True, zone=None if zone is None else str(zone))
         self._kinds = _column_kinds(self._model)
         self._codes = np.array([float(code) for code in self._model.reading.missing if is_number(code)])
         self.variable_names = self._model.inputs.names
@@ -96,6 +90,9 @@ class FittedScorer:
             texts_if_there=() if group is None or group in self._kinds else (group,),
             time=options.time or (reading.time if isinstance(reading.time, str) else None),
             delimiter=options.delimiter or reading.separator,
+            decimal=options.decimal or reading.decimal,
+            encoding=options.encoding or reading.encoding,
+            times=reading.time_options(options.times),
         )
 
     def begin(self, names: tuple[str, ...]) -> None:
@@ -135,7 +132,7 @@ class FittedScorer:
         unknown: dict[tuple[str, str], int] = {}
         rows = self._inputs(batch, unknown)
         table = self._table(batch)
-        modes, reasons = self._modes.follow(table)
+        modes, reasons = self._modes.follow(table, self._without_time(batch))
         for place in np.flatnonzero(np.isnan(rows).all(axis=1)).tolist():
             reasons.setdefault(place, "the row has no reading")
         n, k = len(rows), min(n_variables, rows.shape[1])
@@ -144,7 +141,7 @@ class FittedScorer:
             np.full((n, k), -1, dtype=np.intp), np.full((n, k), np.nan),
         )  # fmt: skip
         groups = self._groups(batch) if self._series else None
-        job = _Job(rows, table, groups, np.zeros(rows.shape), found, reasons)
+        job = _Job(rows, table, batch.seconds, groups, np.zeros(rows.shape), found, reasons)
         judged = np.array([place not in reasons for place in range(n)], dtype=np.bool_)
         for part in self._parts:
             places = np.flatnonzero(judged & (modes == part.mode))
@@ -279,9 +276,22 @@ class FittedScorer:
         }
         first = self._modes.rows
         frame = pd.DataFrame(columns, index=pd.RangeIndex(first, first + len(batch.values)))
-        in_time = batch.times is not None and any(series.has_clock for series in self._series.values())
-        times = self._modes.stamps(batch.times) if self._modes.needs_time or in_time else None
+        times = None
+        if self._modes.needs_time:
+            if batch.seconds is None:
+                raise InputError(
+                    "The model needs the time of each row (settling periods or rules), but there is none that can be "
+                    "read. Name its column (--time)."
+                )
+            times = self._stamps.index(batch.seconds)
         return Table(frame, times, None, None, "the stream", ())
+
+    def _without_time(self, batch: Batch) -> BoolArray:
+        """Return which rows have no time, where the model needs it."""
+        needed = self._modes.needs_time or any(series.has_clock for series in self._series.values())
+        if batch.seconds is None or not needed:
+            return np.zeros(len(batch.values), dtype=np.bool_)
+        return np.isnan(batch.seconds)
 
 
 @dataclass(frozen=True)
@@ -290,6 +300,7 @@ class _Job:
 
     rows: FloatArray
     table: Table
+    seconds: FloatArray | None
     groups: Sequence[Any] | None
     evidence: FloatArray
     found: StreamScores
@@ -321,13 +332,13 @@ class _Series:
         Where there is no time, the history begins anew after rows of other modes: their number is then part of the
         name of the run.
         """
-        table, time = job.table, None
+        time = None
         runs: Any
         groups = None if job.groups is None else [job.groups[place] for place in places.tolist()]
-        if table.time is not None and self.has_clock:
-            time, runs = read_time(None, table.time[places], len(places)), groups
+        if job.seconds is not None and self.has_clock:
+            time, runs = job.seconds[places], groups
         else:
-            others = table.values.index.to_numpy()[places] - self.judged - np.arange(len(places))
+            others = job.table.values.index.to_numpy()[places] - self.judged - np.arange(len(places))
             runs = others if groups is None else [f"{n} {group}" for n, group in zip(others, groups, strict=True)]
         found = self.monitor.update_many(np.ascontiguousarray(job.rows[places]), time=time, runs=runs)
         self.judged += len(places)
@@ -343,36 +354,28 @@ class _ModeFollower:
     in a table, the last row before a change is judged: the change is not known yet when it comes.
     """
 
-    def __init__(self, plan: ModePlan, learnt: frozenset[str], reading: Reading, *, numbers: bool) -> None:
-        self._plan, self._learnt, self._reading, self._numbers = plan, learnt, reading, numbers
+    def __init__(self, plan: ModePlan, learnt: frozenset[str]) -> None:
+        self._plan, self._learnt = plan, learnt
         self.needs_time = isinstance(plan.settle, pd.Timedelta) or any(
             re.search(r"\btime\b", str(rule)) for _, rule in plan.rules
         )
         self.rows = 0
         self._last: str | None = None  # the mode of the last row whose mode is known
         self._settled: int | None = None  # the row number, or the time in ns, at which settling ends
-        self._day_first = reading.day_first
-        self._zoned: bool | None = None  # whether stamps have an offset
 
     def state(self) -> dict[str, Any]:
-        return {
-            "rows": self.rows, "last": self._last, "settled": self._settled,
-            "day_first": self._day_first, "zoned": self._zoned,
-        }  # fmt: skip
+        return {"rows": self.rows, "last": self._last, "settled": self._settled}
 
     def restore(self, record: Record) -> None:
-        record.only("rows", "last", "settled", "day_first", "zoned")
+        record.only("rows", "last", "settled")
         self.rows = record.whole("rows", least=0)
         self._last = None if record.value("last") is None else record.text("last")
         self._settled = None if record.value("settled") is None else record.whole("settled", least=-(2**63))
-        self._day_first = None if record.value("day_first") is None else record.flag("day_first")
-        self._zoned = None if record.value("zoned") is None else record.flag("zoned")
 
-    def follow(self, table: Table) -> tuple[NDArray[np.str_], dict[int, str]]:
-        """Return the mode of each row, and the reason for each row that is not to be judged."""
+    def follow(self, table: Table, without_time: BoolArray) -> tuple[NDArray[np.str_], dict[int, str]]:
+        """Return the mode of each row, and the reason for each row that is not to be scored."""
         plan, reasons = self._plan, dict[int, str]()
         modes = self.modes_of(table)
-        unread = np.zeros(len(modes), dtype=np.bool_) if table.time is None else np.asarray(table.time.isna())
         numbers = np.arange(self.rows, self.rows + len(modes))
         places = numbers if table.time is None else table.time.as_unit("ns").asi8
         self.rows += len(modes)
@@ -380,8 +383,8 @@ class _ModeFollower:
         for position, (mode, place) in enumerate(zip(modes.tolist(), places.tolist(), strict=True)):
             if mode == UNKNOWN:
                 reasons[position] = "a reading that decides on the mode is missing"
-            elif unread[position]:
-                reasons[position] = "the time cannot be read"
+            elif without_time[position]:
+                reasons[position] = "the time is missing"
             else:
                 settling = self._is_settling(mode, place if in_time else int(numbers[position]))
                 if mode in plan.skip:
@@ -407,43 +410,6 @@ class _ModeFollower:
             self._settled = end if self._settled is None else max(self._settled, end)
         self._last = mode
         return self._settled is not None and place < self._settled
-
-    def stamps(self, times: Sequence[Any] | None) -> pd.DatetimeIndex:
-        """Read times; NaT for those that cannot be read. How they are written is decided by the first."""
-        if times is None:
-            raise InputError("The model needs the time of each row (settling periods or rules), but there is no time.")
-        reading = self._reading
-        if reading.time_format is not None:
-            written = pd.Series(list(times), dtype=object)
-            return self._in_zone(pd.DatetimeIndex(pd.to_datetime(written, format=reading.time_format, errors="coerce")))
-        texts = [_epoch(time, 1 if self._numbers else _FEWEST_DIGITS) for time in times]
-        for text in texts if self._zoned is None else ():
-            read, zoned, day_first = read_stamps([text], self._day_first)
-            if not np.isnat(read[0]):
-                self._day_first, self._zoned = day_first, bool(zoned[0])
-                break
-        if self._zoned is False and all(map(_ISO.fullmatch, texts)):
-            with suppress(ValueError):  # the usual way to write a time, read without finding out how it is written
-                return self._in_zone(pd.DatetimeIndex(np.array(texts, dtype="datetime64[ns]")))
-        read, zoned, _ = read_stamps(texts, self._day_first)
-        index = pd.DatetimeIndex(np.where(zoned == bool(self._zoned), read, np.datetime64("NaT")))
-        return self._in_zone(index.tz_localize("UTC") if self._zoned else index)
-
-    def _in_zone(self, index: pd.DatetimeIndex) -> pd.DatetimeIndex:
-        zone = as_zone(self._reading.timezone)
-        if zone is None:
-            return index
-        if index.tz is None:
-            return index.tz_localize(zone, ambiguous=np.ones(len(index), dtype=np.bool_), nonexistent="shift_forward")
-        return index.tz_convert(zone)
-
-
-def _epoch(time: Any, digits: int) -> str:
-    """Return a time as text; a number of at least so many digits, since 1970, as UTC."""
-    if not is_number(time) or len(str(time)) < digits or not abs(float(time)) < _LARGEST_EPOCH:
-        return "" if time is None else str(time)
-    unit: Any = epoch_unit(float(time))[0]
-    return pd.Timestamp(float(time), unit=unit).isoformat() + "Z"
 
 
 def _column_kinds(model: Model) -> dict[str, str]:

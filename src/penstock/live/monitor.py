@@ -22,7 +22,6 @@ from penstock.io import (
     RowSource,
     SnapshotError,
     Snapshots,
-    TableOptions,
     check_position,
     continue_sink,
     differences,
@@ -33,6 +32,8 @@ from penstock.live.alarm_files import AlarmWriter, read_labels, stream_name
 from penstock.live.options import AlarmRules, WatchOptions
 from penstock.live.scorers import Scorer, scorer_maker
 
+# Options that decide how rows are read: a state belongs to them.
+_READING = ("format", "delimiter", "time", "columns", "exclude", "timezone", "day_first", "time_format", "max_ahead")
 _MOST_LINES = 1 << 16  # at once, where no snapshot is due before
 _MOST_TEXTS = 20  # texts that were not learnt are reported one by one, so many of them
 
@@ -105,8 +106,8 @@ class Monitor:
         self._observer = observer or Observer()
         self._make_scorer = scorer_maker(options)
         self._scorer: Scorer = self._make_scorer()
-        table = TableOptions(options.format, options.separator, options.time, options.columns, options.exclude)
-        asked = {name: value for name, value in asdict(table).items() if not name.startswith("texts")}  # of the model
+        table = options.table
+        asked = {name: getattr(options, name) for name in _READING}
         self._settings = {
             **{name: value if isinstance(value, str | None) else repr(value) for name, value in asked.items()},
             **self._scorer.settings(),
@@ -133,7 +134,7 @@ class Monitor:
             raise InputError("Standard input is closed; open it, or give a file.")
         self._feed = open_feed(path, follow=options.follow)
         self._table = self._scorer.table_options(table)
-        self._source = RowSource(self._feed, self._table, options.strict)
+        self._source = RowSource(self._feed, self._table, options.strict, max_ahead=options.seconds_ahead)
         try:
             self._open(path)
         except BaseException:
@@ -267,6 +268,8 @@ class Monitor:
 
     def _take(self, batch: Batch) -> None:
         self._answered = False
+        for remark in batch.remarks:
+            self._observer.warning(remark)
         refused = self._judge(batch) if len(batch.lines) else []
         faults = batch.faults + [self._source.fault(line, reason) for line, reason in refused]
         for fault in sorted(faults, key=lambda fault: fault.line):
@@ -288,7 +291,7 @@ class Monitor:
         self._report_unknown(set(verdicts.unknown_texts))
         self._sink.write(first, batch.times, scores, verdicts.reasons)
         if self._alarms is not None:
-            changed = self._alarms.take(first, batch.times, verdicts, self._scorer.variable_names)
+            changed = self._alarms.take(first, batch, self._source.reader, verdicts, self._scorer.variable_names)
             self._changed = self._changed or changed
         self._observer.verdicts(counts, batch, scores)
         return verdicts.refused

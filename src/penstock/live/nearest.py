@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from penstock._types import FloatArray
-from penstock.io import Batch
 from penstock.live.alarms import ALARM, Alarm
-from penstock.live.assets import Asset, joined_batches
+from penstock.live.assets import Asset, batch_of, joined_batches
 from penstock.live.store import Store
 
 _MOST_ROWS = 5_000  # of the stream, up to the alarm
@@ -42,7 +41,7 @@ def nearest_normal(store: Store, asset: Asset, alarm: Alarm) -> dict[str, Any] |
     scores = np.concatenate([np.where(each.flags, np.nan, each.scores) for each in parts])
     for each in store.alarms(asset=alarm.asset):
         scores[(seconds >= each["since"]) & (seconds <= each["last"])] = np.nan
-    batch = joined_batches([Batch(each.values, range(len(each.values)), each.times, [], each.texts) for each in read])
+    batch = joined_batches([batch_of(each) for each in read])
     place, names = int(np.searchsorted(rows, worst)), asset.scorer.variable_names
     inputs, same_mode, learnt = asset.scorer.situations(batch, place)
     scores[~same_mode | (rows > worst)] = np.nan

@@ -7,10 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from penstock._parameters import ParameterError, check_number
-from penstock.options import Option
+from penstock.options import DayFirst, Option, TimeFormat, Timezone
+
+if TYPE_CHECKING:
+    from penstock.io import TableOptions
 
 _in, _out, _state, _alarm = (partial(Option, panel) for panel in ("Input", "Output", "State", "Alarms"))
 _TIME_HELP = (
@@ -24,6 +27,7 @@ _THRESHOLD_HELP = (
 )
 _THRESHOLD_DEFAULT = "conformal:rate=0.01, or the model's own"
 _ASSET_NAME = re.compile(r"[^\W/][\w. -]{0,39}(/[^\W/][\w. -]{0,39})?")
+_MaxAhead = Annotated[Any, _in("--max-ahead", "A row may be dated so long after all before it; else it is malformed.")]
 _WARMUP_HELP = "Samples to learn from before the first score."
 _WARMUP_DEFAULT = "200 or, if larger or without scaling, the buffer"
 
@@ -77,16 +81,7 @@ class AlarmRules:
 
     def seconds(self, name: str) -> float:
         """Return a duration in seconds; a `ParameterError` if it is none."""
-        value = getattr(self, name)
-        if isinstance(value, str):
-            from penstock.columns import parse_duration
-
-            try:
-                return parse_duration(value).total_seconds()
-            except ValueError as error:
-                raise ParameterError(name, f": {error}") from None
-        check_number(name, value, least=0)
-        return float(value)
+        return _seconds(name, getattr(self, name))
 
     def check(self) -> None:
         """Raise a `ParameterError` for a value out of bounds."""
@@ -119,6 +114,10 @@ class WatchOptions:
     format: Annotated[str | None, _in("--format", "csv or jsonl; else by the first line.")] = None
     delimiter: Annotated[str | None, _in("--delimiter", "Between fields of CSV; else by the header: , ; tab |")] = None
     time: Annotated[str | None, _in("--time", _TIME_HELP)] = None
+    timezone: Timezone = None
+    day_first: DayFirst = None
+    time_format: TimeFormat = None
+    max_ahead: _MaxAhead = "1day"
     columns: Annotated[tuple[str, ...], _in("--columns", "Measure only these: a,b,c")] = ()
     exclude: Annotated[tuple[str, ...], _in("--exclude", "Leave out these, such as labels: a,b")] = ()
     strict: Annotated[bool, _in("--strict", "End at the first malformed line.")] = False
@@ -172,11 +171,32 @@ class WatchOptions:
         for name, problem in wrong.items():
             if problem:
                 raise ParameterError(name, f" {problem}; got {getattr(self, name)!r}.")
+        _ = self.seconds_ahead, self.table
 
     @property
     def separator(self) -> str | None:
         """The delimiter as a character; None: by the header."""
         return "\t" if self.delimiter in ("tab", "\\t") else self.delimiter
+
+    @property
+    def seconds_ahead(self) -> float:
+        """How far a row may be ahead of all before it, in seconds."""
+        return _seconds("max_ahead", self.max_ahead)
+
+    @property
+    def table(self) -> TableOptions:
+        """How the stream is read."""
+        from penstock.io import TableOptions, TimeOptions, as_zone
+
+        try:
+            zone = as_zone(self.timezone)
+        except ValueError as error:
+            raise ParameterError("timezone", f": {error}") from None
+        try:
+            times = TimeOptions((), zone, self.day_first, self.time_format)
+        except ValueError as error:
+            raise ParameterError("time_format", f": {error}") from None
+        return TableOptions(self.format, self.separator, self.time, self.columns, self.exclude, times=times)
 
     def online_parameters(self) -> dict[str, Any]:
         """Return the parameters of `OnlineNSNMF` that are not None."""
@@ -207,6 +227,10 @@ class AssetOptions:
         Path | None, _in("--input", "A file that grows, CSV or JSON lines, followed through rotation.")
     ] = None
     time: Annotated[str | None, _in("--time", _TIME_HELP)] = None
+    timezone: Timezone = None
+    day_first: DayFirst = None
+    time_format: TimeFormat = None
+    max_ahead: _MaxAhead = "1day"
     delimiter: Annotated[str | None, _in("--delimiter", "Between fields of CSV; else by the header: , ; tab |")] = None
 
     mqtt: Annotated[str | None, _in("--mqtt", "Subscribe to rows: mqtt://[USER:PASSWORD@]HOST:PORT/TOPIC")] = None
@@ -217,7 +241,8 @@ class AssetOptions:
 
     def watch_options(self) -> WatchOptions:
         """Return the same as options of a monitored stream."""
-        return WatchOptions(model=self.model, threshold=self.threshold, time=self.time, delimiter=self.delimiter)
+        shared = ("model", "threshold", "time", "timezone", "day_first", "time_format", "max_ahead", "delimiter")
+        return WatchOptions(**{name: getattr(self, name) for name in shared})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -282,6 +307,19 @@ class ServeOptions:
                 raise ParameterError("asset", f" must be {allowed}; got {name!r:.100}.")
             asset.watch_options().check()
         self.rules.check()
+
+
+def _seconds(name: str, value: Any) -> float:
+    """Return a duration, a text or seconds, in seconds; a `ParameterError` if it is none."""
+    if isinstance(value, str):
+        from penstock.columns import parse_duration
+
+        try:
+            return parse_duration(value).total_seconds()
+        except ValueError as error:
+            raise ParameterError(name, f": {error}") from None
+    check_number(name, value, least=0)
+    return float(value)
 
 
 def _is_delimiter(text: str | None) -> bool:

@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from penstock.detection import Model, fit_model
 from penstock.io import InputError, RowSource, TableOptions, open_feed
-from penstock.live.alarm_files import ROW_SECONDS, StreamClock
+from penstock.live.alarm_files import ROW_SECONDS, AlarmClock
 from penstock.live.alarms import ALARM, Alarm, AlarmBook, Change, Event
 from penstock.live.feedback import FALSE_ALARM, REAL_DEFECT, SENSOR_DEFECT, Feedback, Label, excluded_periods
 from penstock.live.fitted import FittedScorer
@@ -50,7 +50,7 @@ class Record:
     """The rows of a record in seconds, the clock that shows them, and the events of alarms."""
 
     seconds: list[float]
-    clock: StreamClock
+    clock: AlarmClock
     events: list[Event]
 
 
@@ -58,7 +58,7 @@ def watch_record(model: Model, path: Path, labels: Sequence[Label], rules: Alarm
     """Score a file row by row as `penstock watch` does, with the labels in effect."""
     scorer = FittedScorer(model)
     source = RowSource(open_feed(path, follow=False), scorer.table_options(TableOptions()))
-    book, clock, feedback = AlarmBook(rules), StreamClock(), Feedback(labels)
+    book, clock, feedback = AlarmBook(rules), AlarmClock(), Feedback(labels)
     seconds: list[float] = []
     events: list[Event] = []
     begun = False
@@ -67,7 +67,8 @@ def watch_record(model: Model, path: Path, labels: Sequence[Label], rules: Alarm
             batch = source.next_batch(_MOST_LINES)
             if batch is not None and len(batch.lines):
                 found = scorer.score(batch, _N_VARIABLES)
-                times = clock.seconds(batch.times, len(seconds) + 1, len(batch.lines))
+                clock.reader = clock.reader or source.reader
+                times = clock.seconds(batch.seconds, len(seconds) + 1, len(batch.lines))
                 seconds += times
                 verdicts = found.for_alarms(asset, times, scorer.variable_names)
                 events += book.update(map(feedback.apply, verdicts))
@@ -119,7 +120,8 @@ def fit_again(
     `record` is of the same file, by any model: it says when rows are. `progress` gets what is being done.
     """
     periods = [_as_period(since, until, record) for since, until in excluded_periods(labels)]
-    reading = {each.name: getattr(model.reading, each.name) for each in fields(model.reading)}
+    names = [each.name for each in fields(model.reading) if each.name != "time_reader"]
+    reading = {name: getattr(model.reading, name) for name in names}
     encoded = dict.fromkeys(encoding.column for encoding in model.inputs.encoded)
     modes: Any = model.modes.column or {name: str(rule) for name, rule in model.modes.rules}
     given = {
@@ -141,7 +143,7 @@ def _as_period(since: float, until: float, record: Record) -> str | None:
     if not rows:
         return None
     if record.clock.text(since) is None:
-        if record.clock.kind == "rows":
+        if record.clock.counts_rows:
             return f"{round(since / ROW_SECONDS) - 1}..{round(until / ROW_SECONDS) - 1}"
         return f"{rows[0]}..{rows[-1]}"
     ends = (record.seconds[rows[0]], record.seconds[rows[-1]])

@@ -197,6 +197,7 @@ class OnlineScorer:
                     break
         batch.values = batch.values[taken]
         batch.times = None if batch.times is None else [batch.times[number] for number in taken]
+        batch.seconds = None if batch.seconds is None else batch.seconds[taken]
         joined = {
             each.name: np.concatenate([getattr(part, each.name) for part in parts]) for each in fields(StreamScores)
         }

@@ -21,9 +21,9 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any
 
-from penstock.io import Fault, InputError
+from penstock.io import Batch, Fault, InputError
 from penstock.live.alarms import Change, Event, Notification, Verdict
-from penstock.live.assets import Asset, Book, Rows
+from penstock.live.assets import Asset, Book
 from penstock.live.feedback import REASONS, Label, label_alarm
 from penstock.live.options import AssetOptions, ServeOptions
 from penstock.live.scorers import Scorer, scorer_maker
@@ -93,7 +93,7 @@ class _Work:
     """What there is to do in a cycle: rows by asset, jobs, new positions of inputs, answers to jobs, and notices."""
 
     notices: list[tuple[Problem, bool]]
-    read: dict[str, list[tuple[Delivery | None, Rows]]] = field(default_factory=dict)
+    read: dict[str, list[tuple[Delivery | None, Batch]]] = field(default_factory=dict)
     jobs: list[Delivery | Action] = field(default_factory=list)
     positions: dict[tuple[str, str], Any] = field(default_factory=dict)
     answers: list[tuple[Future[Any], Any]] = field(default_factory=list)
@@ -394,13 +394,22 @@ class Service:
         return events
 
     def _judge(
-        self, asset: Asset, read: list[tuple[Delivery | None, Rows]], now: float, answers: list[tuple[Future[Any], Any]]
+        self,
+        asset: Asset,
+        read: list[tuple[Delivery | None, Batch]],
+        now: float,
+        answers: list[tuple[Future[Any], Any]],
     ) -> list[Event]:
         """Score the rows of an asset, write them, and return what the alarms say to them."""
         record, first = asset.record, asset.record.rows
+        remarks = [remark for _, batch in read for remark in batch.remarks]
+        if remarks:
+            self.enter_problem(f"clock of {record.name}", remarks[-1])
+        elif not asset.progress.behind:
+            self.clear_problem(f"clock of {record.name}")
         judged, verdicts, refused = asset.judge([rows for _, rows in read], now)
         start = 0
-        for delivery, (batch, _) in read:
+        for delivery, batch in read:
             stop = start + len(batch.lines)
             mine = [Fault("the rows", at - start + 1, why) for at, why in refused.items() if start <= at < stop]
             faults = [*batch.faults, *mine]
@@ -417,6 +426,8 @@ class Service:
             asset.new_layout = False
         if asset.source is not None and asset.source.columns is not None:
             self.store.save_position(record.id, "file", asset.source.position())
+        elif asset.source is None:
+            self.store.save_position(record.id, "clock", asdict(asset.progress))
         if judged is None:
             return []
         self.store.add_rows(record.id, *judged)
