@@ -1,0 +1,124 @@
+"""The inner loops of the aligner: readings that arrive → readings that wait; readings in order of time → rows."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock._jit import kernel
+from penstock._types import BoolArray, FloatArray
+
+IntArray = NDArray[np.int64]
+
+# Places of the marks that `receive_readings` keeps.
+NEWEST, CLOSED, WAITING, OLDEST, TOO_LATE, LATE_TIME, LATE_CODE = range(7)
+
+
+@kernel
+def receive_readings(
+    codes: IntArray,
+    times: IntArray,
+    values: FloatArray,
+    first: int,
+    step: int,
+    origin: int,
+    late: int,
+    waiting_codes: IntArray,
+    waiting_times: IntArray,
+    waiting_values: FloatArray,
+    marks: IntArray,
+) -> int:
+    """Add readings from `first` on to those that wait; return the first that does not fit.
+
+    marks : the newest time that has come, the last step that is closed, how many wait, the oldest step that waits, how
+        many came too late, and the newest of these: its time and its code.
+    """
+    for i in range(first, len(times)):
+        n = marks[WAITING]
+        if n == len(waiting_times):
+            return i
+        number = (times[i] - origin) // step
+        if number <= marks[CLOSED]:
+            marks[TOO_LATE] += 1
+            if times[i] >= marks[LATE_TIME]:
+                marks[LATE_TIME] = times[i]
+                marks[LATE_CODE] = codes[i]
+            continue
+        waiting_codes[n] = codes[i]
+        waiting_times[n] = times[i]
+        waiting_values[n] = values[i]
+        marks[WAITING] = n + 1
+        marks[OLDEST] = min(marks[OLDEST], number)
+        if times[i] > marks[NEWEST]:
+            marks[NEWEST] = times[i]
+            marks[CLOSED] = max(marks[CLOSED], (times[i] - late - origin) // step - 1)
+    return len(times)
+
+
+@kernel
+def count_rows(times: IntArray, values: FloatArray, step: int, origin: int) -> int:
+    """Return how many steps have a reading that is a number; times ascend."""
+    count = 0
+    end = np.iinfo(np.int64).min
+    for i in range(len(times)):
+        if times[i] >= end and np.isfinite(values[i]):
+            end = ((times[i] - origin) // step + 1) * step + origin
+            count += 1
+    return count
+
+
+@kernel
+def fill_rows(
+    codes: NDArray[np.integer],
+    times: IntArray,
+    values: FloatArray,
+    step: int,
+    origin: int,
+    holds: IntArray,
+    means: BoolArray,
+    last_values: FloatArray,
+    last_times: IntArray,
+    shares: IntArray,
+    stamps: IntArray,
+    rows: FloatArray,
+) -> None:
+    """Fill the rows of the steps of readings whose times ascend; `last_*` and `shares` (own, held) go on from before.
+
+    A mean is kept as it runs: the mean of equal readings is that reading, to the bit.
+    """
+    counts = np.zeros(len(holds), dtype=np.int64)
+    levels = np.zeros(len(holds))
+    row = 0
+    i = 0
+    while i < len(times):
+        start = (times[i] - origin) // step * step + origin
+        some = False
+        while i < len(times) and times[i] - start < step:
+            code, value = codes[i], values[i]
+            if np.isfinite(value):
+                some = True
+                counts[code] += 1
+                if means[code]:
+                    levels[code] += (value - levels[code]) / counts[code]
+                else:
+                    levels[code] = value
+                last_values[code] = value
+            else:
+                last_values[code] = np.nan
+            last_times[code] = times[i]
+            i += 1
+        if not some:
+            continue
+        stamps[row] = start
+        for code in range(len(holds)):
+            if counts[code] > 0:
+                rows[row, code] = levels[code]
+                shares[0, code] += 1
+            elif not np.isnan(last_values[code]) and start - last_times[code] <= holds[code]:
+                rows[row, code] = last_values[code]
+                shares[1, code] += 1
+            else:
+                rows[row, code] = np.nan
+            counts[code] = 0
+            levels[code] = 0.0
+        row += 1
