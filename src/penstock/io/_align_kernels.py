@@ -122,3 +122,27 @@ def fill_rows(
             counts[code] = 0
             levels[code] = 0.0
         row += 1
+
+
+@kernel
+def sample_intervals(
+    codes: NDArray[np.integer], times: IntArray, values: FloatArray, strides: IntArray, samples: IntArray
+) -> IntArray:
+    """Fill in times between successive readings of each tag, every so many of them; return how many of each.
+
+    Times ascend. Readings that are no number, and such of the same time as the one before, are passed over.
+    """
+    p = samples.shape[0]
+    last = np.zeros(p, dtype=np.int64)
+    seen = np.zeros(p, dtype=np.int64)
+    filled = np.zeros(p, dtype=np.int64)
+    for i in range(len(times)):
+        code = codes[i]
+        if not np.isfinite(values[i]) or (seen[code] > 0 and times[i] == last[code]):
+            continue
+        if seen[code] > 0 and seen[code] % strides[code] == 0 and filled[code] < samples.shape[1]:
+            samples[code, filled[code]] = times[i] - last[code]
+            filled[code] += 1
+        seen[code] += 1
+        last[code] = times[i]
+    return filled

@@ -32,6 +32,7 @@ from penstock.io._align_kernels import (
     count_rows,
     fill_rows,
     receive_readings,
+    sample_intervals,
 )
 from penstock.storage import Record, StorageError
 
@@ -41,6 +42,13 @@ _NEVER = -(2**62)
 _MOST_WAITING = 2**20  # readings
 _FIRST_WAITING = 2**10  # and how many there is room for at first
 _MARKS = 7
+_SAMPLE = 2_048  # times between readings that show what is usual for a tag
+_MINUTE, _HOUR = 60 * _SECOND, 3_600 * _SECOND
+ROUND_STEPS = (
+    *(count * _SECOND for count in (1, 2, 5, 10, 15, 20, 30)),
+    *(count * _MINUTE for count in (1, 2, 5, 10, 15, 20, 30)),
+    *(count * _HOUR for count in (1, 2, 3, 4, 6, 12, 24)),
+)  # which "auto" takes
 
 
 @dataclass(frozen=True)
@@ -406,3 +414,18 @@ def order_readings(
         return codes, times, values
     order = np.argsort(times, kind="stable")
     return codes[order], times[order], values[order]
+
+
+def tag_intervals(
+    codes: NDArray[np.integer], times: IntArray, values: FloatArray, count: int
+) -> list[IntArray]:
+    """Return times between successive readings of each tag, in order of size; of many every so many.
+
+    >>> times = np.array([0, 5, 10, 15, 20, 30])
+    >>> [found.tolist() for found in tag_intervals(np.array([0, 1, 0, 1, 0, 0]), times, np.ones(6), 3)]
+    [[10, 10, 10], [10], []]
+    """
+    sizes = np.bincount(codes, minlength=count)
+    samples = np.zeros((count, _SAMPLE), dtype=np.int64)
+    filled = sample_intervals(codes, times, values, 1 + sizes // _SAMPLE, samples)
+    return [np.sort(sample[:size]) for sample, size in zip(samples, filled.tolist(), strict=True)]
