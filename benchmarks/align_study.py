@@ -127,7 +127,7 @@ def step_of(quantile: float, up: bool) -> Callable[[Samples], int]:
     def choose(samples: Samples) -> int:
         usual = float(np.quantile([np.median(each) for each in samples], quantile))
         steps = np.array(ROUND_STEPS)
-        place = np.searchsorted(steps, usual * 0.999) if up else np.searchsorted(steps, usual * 1.05, "right") - 1
+        place = np.searchsorted(steps, usual * 0.9) if up else np.searchsorted(steps, usual * 1.05, "right") - 1
         return int(steps[np.clip(place, 0, len(steps) - 1)])
 
     return choose

@@ -73,6 +73,12 @@ class ReadingOptions:
     max_bytes: Annotated[int | None, _in("--max-bytes", "The largest text to read; else a quarter of the memory.")] = (
         None
     )
+    step: Annotated[
+        Any, _in("--step", "Put tags with times of their own on one clock: auto, none, or a step such as 5min.")
+    ] = None
+    hold: Annotated[
+        Any, _in("--hold", "How long a reading stands where a step has none: 15min; else as is usual for its tag.")
+    ] = None
     timezone: Annotated[Any, _format("--timezone", "Of time stamps that have none, and to show others in.")] = None
     day_first: Annotated[bool | None, _format("--day-first/--month-first", "Whether 1/2/2024 is in February.")] = None
     time_format: Annotated[str | None, _format("--time-format", "How times are written: '%d/%m/%y %Hh'")] = None

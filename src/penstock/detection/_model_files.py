@@ -14,7 +14,7 @@ from penstock.detection._preparing import Reading
 from penstock.detection.model import Model
 from penstock.detection.modes import CHANGING, MOST_RULES, OTHER, UNKNOWN, ModePlan, refuse_names
 from penstock.detectors import MONITOR, SeriesMonitor, restore, restore_monitor, state_of
-from penstock.io import TimeOptions, as_zone
+from penstock.io import Alignment, AlignOptions, TimeOptions, as_zone
 from penstock.prepare import unpack_scaling
 from penstock.storage import Record, StorageError, WrongKindError, read_state, write_state
 
@@ -27,9 +27,12 @@ _READING = {
     "timezone": (_NONE, str), "strict": (bool,), "day_first": (_NONE, bool), "separator": (_NONE, str),
     "decimal": (_NONE, str), "thousands": (_NONE, str), "encoding": (_NONE, str), "sheet": (_NONE, str),
     "max_bytes": (_NONE, int), "missing": (list,), "time_format": (_NONE, str), "names": (list,),
+    "step": (_NONE, str), "hold": (_NONE, str),
 }  # fmt: skip
 # What the first files of format 1 lack.
-_NEW_READING: dict[str, Any] = {"group": None, "time_format": None, "names": []}
+_NEW_READING: dict[str, Any] = {
+    "group": None, "time_format": None, "names": [], "step": None, "hold": None, "alignment": None,
+}  # fmt: skip
 
 
 def save_model(model: Model, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
@@ -130,7 +133,10 @@ def load_model(path: str | os.PathLike[str]) -> Model:
 def _pack(model: Model) -> dict[str, Any]:
     settle = model.modes.settle
     return {
-        "reading": {name: _plain(getattr(model.reading, name)) for name in _READING},
+        "reading": {
+            **{name: _plain(getattr(model.reading, name)) for name in _READING},
+            "alignment": None if model.reading.alignment is None else model.reading.alignment.state(),
+        },
         "inputs": _pack_inputs(model.inputs),
         "modes": {
             "column": model.modes.column,
@@ -275,7 +281,9 @@ def _unpack_reading(record: Record) -> Reading:
         given[name] = _texts(record, name) if type(value) is list else value
     as_zone(given["timezone"])
     TimeOptions(format=given["time_format"])
-    return Reading(**given)
+    AlignOptions.of(given["step"], given["hold"])
+    clock = record.optional_part("alignment")
+    return Reading(**given, alignment=None if clock is None else Alignment.restore(clock))
 
 
 def _plain(value: Any) -> Any:

@@ -146,3 +146,50 @@ def sample_intervals(
         seen[code] += 1
         last[code] = times[i]
     return filled
+
+
+@kernel
+def has_few_levels(
+    codes: NDArray[np.integer], values: FloatArray, levels: FloatArray, counts: IntArray
+) -> BoolArray:
+    """Return which tags have only whole numbers, and no more different ones than there is room for in `levels`."""
+    p, most = levels.shape
+    few = np.ones(p, dtype=np.bool_)
+    for i in range(len(values)):
+        code, value = codes[i], values[i]
+        if not few[code] or not np.isfinite(value):
+            continue
+        known = False
+        for j in range(counts[code]):
+            known = known or levels[code, j] == value
+        if known:
+            continue
+        if value != np.floor(value) or counts[code] == most:
+            few[code] = False
+        else:
+            levels[code, counts[code]] = value
+            counts[code] += 1
+    return few
+
+
+@kernel
+def count_neighbours(
+    codes: NDArray[np.integer], times: IntArray, counts: IntArray
+) -> None:
+    """Count for each tag its readings (row 0), those at the time of its one before (1) and at the next time of any (2).
+
+    Times ascend. Tags that share their stamps are mostly read at the next time of any.
+    """
+    p = counts.shape[1]
+    place = 0
+    last = np.full(p, -1, dtype=np.int64)
+    for i in range(len(times)):
+        if i > 0 and times[i] != times[i - 1]:
+            place += 1
+        code = codes[i]
+        counts[0, code] += 1
+        if last[code] == place:
+            counts[1, code] += 1
+        elif last[code] == place - 1 and last[code] >= 0:
+            counts[2, code] += 1
+        last[code] = place

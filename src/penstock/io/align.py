@@ -1,22 +1,24 @@
 """Put readings of tags that have clocks of their own into rows of one clock.
 
-In: readings, each a tag (as a number), a time (whole microseconds) and a value. Out: a row for each step of time in which
-at least one tag has a reading of its own. The one idea: a row stands for the step that begins at its stamp, and is made
-when that step is over. In it, a tag has the mean of its readings in the step (the last one, if it is a state), else its
-last reading before, if that is not older than is usual for this tag (`AlignedTag.hold`), else nothing. So no value comes
-from after its step, a gap in all tags stays a gap, and an incident is dated at most one step too early.
+In: readings, each a tag (as a number), a time (whole microseconds) and a value. Out: a row for each step of time in
+which at least one tag has a reading of its own. The one idea: a row stands for the step that begins at its stamp, and is
+made when that step is over. In it, a tag has the mean of its readings in the step (the last one, if it is a state), else
+its last reading before, if that is not older than is usual for this tag (`AlignedTag.hold`), else nothing. So no value
+comes from after its step, a gap in all tags stays a gap, and an incident is dated at most one step too early.
 
-`align_readings` does this for all readings of a file, `Aligner` for readings as they come: the same kernel, and the same
-bits wherever the stream is cut.
+`align_readings` does this for all readings of a file, `Aligner` for readings as they come: the same kernel, and the
+same bits wherever the stream is cut. `plan_alignment` chooses the step and the holds (docs/decisions/0022-one-clock.md).
 """
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from penstock._types import BoolArray, FloatArray
@@ -31,9 +33,12 @@ from penstock.io._align_kernels import (
     IntArray,
     count_rows,
     fill_rows,
+    has_few_levels,
     receive_readings,
     sample_intervals,
 )
+from penstock.io.durations import parse_duration
+from penstock.io.table import TableError
 from penstock.storage import Record, StorageError
 
 _SECOND = 1_000_000  # microseconds
@@ -49,6 +54,10 @@ ROUND_STEPS = (
     *(count * _MINUTE for count in (1, 2, 5, 10, 15, 20, 30)),
     *(count * _HOUR for count in (1, 2, 3, 4, 6, 12, 24)),
 )  # which "auto" takes
+AUTO, NONE = "auto", "none"
+_ROUND_DOWN = 0.9  # a step may be so much shorter than the usual interval that it is for
+_USUAL, _FACTOR = 0.99, 1.5  # a reading stands for this factor of the interval that so many do not exceed
+_MOST_LEVELS = 10  # whole numbers of a tag that is a state
 
 
 @dataclass(frozen=True)
@@ -135,6 +144,11 @@ class Alignment:
         except ValueError as error:
             raise StorageError(f"{record.place} is no alignment: {error}") from None
 
+    def with_tags(self, tags: Sequence[AlignedTag]) -> Alignment:
+        """Return this clock for some tags: those it knows as it knows them, the others as given."""
+        known = {tag.name: tag for tag in self.tags}
+        return Alignment(self.step, tuple(known.get(tag.name, tag) for tag in tags), self.origin)
+
     @property
     def _holds(self) -> IntArray:
         return np.array([tag.hold for tag in self.tags], dtype=np.int64)
@@ -220,8 +234,8 @@ class Aligner:
     """Put readings into rows as they come; see the module for the rule.
 
     The row of a step is returned as soon as a reading has come that is at least `late` after its end. A reading whose
-    row is made already is not used, but counted (`too_late`, `newest_too_late`). At most `most_waiting` readings wait for
-    the end of their step; where more come, the oldest step is closed before its time, and counted (`closed_early`).
+    row is made already is not used, but counted (`too_late`, `newest_too_late`). At most `most_waiting` readings wait
+    for the end of their step; where more come, the oldest step is closed before its time, and counted (`closed_early`).
 
     Parameters
     ----------
@@ -233,7 +247,8 @@ class Aligner:
     Examples
     --------
     >>> aligner = Aligner(Alignment(60, (AlignedTag("flow", 20, 60),)), late=10)
-    >>> [aligner.take([0], [time], [value]).values.tolist() for time, value in ((0, 1.0), (62, 5.0), (40, 2.0), (70, 6.0))]
+    >>> readings = (0, 1.0), (62, 5.0), (40, 2.0), (70, 6.0)
+    >>> [aligner.take([0], [time], [value]).values.tolist() for time, value in readings]
     [[], [], [], [[1.5]]]
     >>> aligner.take([0], [50], [3.0]).values.tolist(), aligner.too_late, aligner.newest_too_late
     ([], 1, ('flow', 50))
@@ -429,3 +444,96 @@ def tag_intervals(
     samples = np.zeros((count, _SAMPLE), dtype=np.int64)
     filled = sample_intervals(codes, times, values, 1 + sizes // _SAMPLE, samples)
     return [np.sort(sample[:size]) for sample, size in zip(samples, filled.tolist(), strict=True)]
+
+
+@dataclass(frozen=True)
+class AlignOptions:
+    """How tags with clocks of their own are put into rows: `step` in microseconds, AUTO or NONE; `hold` for all tags."""
+
+    step: int | str = AUTO
+    hold: int | None = None
+
+    @classmethod
+    def of(cls, step: Any = None, hold: Any = None) -> AlignOptions:
+        """Read what a user gave: texts such as "5min", or durations of Python or pandas; a TableError otherwise.
+
+        >>> AlignOptions.of("5min", dt.timedelta(minutes=15))
+        AlignOptions(step=300000000, hold=900000000)
+        """
+        word = step.strip().lower() if isinstance(step, str) else step
+        chosen: int | str = AUTO if word is None else word if word in (AUTO, NONE) else _microseconds("step", step, 1)
+        return cls(chosen, None if hold is None else _microseconds("hold", hold, 0))
+
+
+def _microseconds(name: str, value: Any, least: int) -> int:
+    also = " auto, none or" if name == "step" else ""
+    try:
+        read = parse_duration(value) if isinstance(value, str) else value
+        if not isinstance(read, dt.timedelta | np.timedelta64):
+            raise ValueError(f"it must be{also} a duration such as '5min'; got {value!r:.100}.")
+        found = pd.Timedelta(read) // pd.Timedelta(microseconds=1)  # NaT fails
+        if not least <= found <= _FARTHEST:
+            raise ValueError(f"it must be{also} a duration of at least {least} microseconds; got {value!r:.100}.")
+    except (ValueError, TypeError) as error:
+        raise TableError(f"{name}: {error}", name) from None
+    return int(found)
+
+
+def plan_alignment(
+    names: Sequence[str],
+    codes: NDArray[np.integer],
+    times: IntArray,
+    values: FloatArray,
+    options: AlignOptions,
+    *,
+    states: Sequence[int] = (),
+    offset: int = 0,
+) -> Alignment:
+    """Choose a step and how long a reading of each tag stands, from readings in order of time.
+
+    Parameters
+    ----------
+    names : of the tags.
+    codes, times, values : arrays
+        As `align_readings` takes them.
+    options : AlignOptions
+        A given step is taken. "auto" is the next round step that is not much shorter than what is usual for half of the
+        tags. Without a hold, a reading stands for 1.5 times the longest interval that is usual for its tag (in 99 of
+        100), so that tags that are read only when they change keep their values, and for a step at least.
+    states : codes of tags whose last reading counts; so do those of few whole numbers.
+    offset : microseconds from UTC, so that steps begin at round local times.
+
+    Returns
+    -------
+    Alignment
+
+    Examples
+    --------
+    >>> codes, times = np.array([0, 1] * 40), np.arange(80) * 30_000_000
+    >>> clock = plan_alignment(["flow", "valve"], codes, times, np.arange(80) % 4 / 1.5, AlignOptions())
+    >>> clock.step, clock.tags[0]
+    (60000000, AlignedTag(name='flow', interval=60000000, hold=90000000, mean=True))
+    """
+    intervals = tag_intervals(codes, times, values, len(names))
+    usual = [int(np.median(each)) if len(each) else 0 for each in intervals]
+    step = options.step if isinstance(options.step, int) else 1 if options.step == NONE else choose_step(usual)
+    few = has_few_levels(codes, values, np.zeros((len(names), _MOST_LEVELS)), np.zeros(len(names), dtype=np.int64))
+    tags = []
+    for code, name in enumerate(names):
+        hold = options.hold
+        if hold is None:
+            longest = float(np.quantile(intervals[code], _USUAL)) if len(intervals[code]) else 0.0
+            hold = 0 if options.step == NONE else max(step, int(_FACTOR * longest))
+        tags.append(AlignedTag(name, usual[code], min(hold, _FARTHEST), code not in states and not few[code]))
+    return Alignment(step, tuple(tags), -offset % step)
+
+
+def choose_step(usual: Sequence[int]) -> int:
+    """Return the round step for tags with these usual intervals (0: not known), all in microseconds.
+
+    >>> [choose_step([each * 1_000_000 for each in some]) // 1_000_000 for some in ([60, 61, 3600], [7], [10, 60, 300])]
+    [60, 10, 60]
+    """
+    known = [each for each in usual if each > 0]
+    middle = float(np.median(known)) if known else 0.0
+    return next((step for step in ROUND_STEPS if step >= _ROUND_DOWN * middle), ROUND_STEPS[-1])

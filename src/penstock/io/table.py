@@ -6,12 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from penstock._messages import listed, quoted
 from penstock._types import BoolArray
+
+if TYPE_CHECKING:
+    from penstock.io.align import Alignment
 
 
 class TableError(ValueError):
@@ -65,6 +69,21 @@ class Note:
         return self.message
 
 
+@dataclass(frozen=True)
+class TagNote:
+    """What is known of the readings of a tag that has a clock of its own, and how it was put into rows."""
+
+    name: str
+    interval: float  # the usual seconds from one reading to the next; NaN if there are too few to say
+    hold: float  # seconds for which a reading stands
+    readings: int
+    bad: int  # of these, known to be bad or no number
+    held: float  # share of the rows that have an earlier reading
+    missing: float  # and of those without any
+    first: pd.Timestamp
+    last: pd.Timestamp
+
+
 class Notebook:
     """Collect notes while a table is read; if `strict`, raise at the first that is about a change."""
 
@@ -114,6 +133,10 @@ class Table:
     group : Series or None
         Which run, unit or machine each row is of, as text, under the column's name. Rows of a group are next to each
         other, and the time stamps are in ascending order within each.
+    alignment : Alignment or None
+        How tags with clocks of their own were put into rows; None if all have one clock.
+    tags : tuple of TagNote
+        Of each of these tags, what its readings are like.
 
     Examples
     --------
@@ -131,6 +154,8 @@ class Table:
     notes: tuple[Note, ...]
     units: Mapping[str, str] = field(default_factory=dict[str, str])
     group: pd.Series | None = None
+    alignment: Alignment | None = None
+    tags: tuple[TagNote, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -79,7 +79,7 @@ class AlarmRules:
         """Return a duration in seconds; a `ParameterError` if it is none."""
         value = getattr(self, name)
         if isinstance(value, str):
-            from penstock.columns import parse_duration
+            from penstock.io import parse_duration
 
             try:
                 return parse_duration(value).total_seconds()
