@@ -149,9 +149,7 @@ def sample_intervals(
 
 
 @kernel
-def has_few_levels(
-    codes: NDArray[np.integer], values: FloatArray, levels: FloatArray, counts: IntArray
-) -> BoolArray:
+def has_few_levels(codes: NDArray[np.integer], values: FloatArray, levels: FloatArray, counts: IntArray) -> BoolArray:
     """Return which tags have only whole numbers, and no more different ones than there is room for in `levels`."""
     p, most = levels.shape
     few = np.ones(p, dtype=np.bool_)
@@ -173,9 +171,7 @@ def has_few_levels(
 
 
 @kernel
-def count_neighbours(
-    codes: NDArray[np.integer], times: IntArray, counts: IntArray
-) -> None:
+def count_neighbours(codes: NDArray[np.integer], times: IntArray, counts: IntArray) -> None:
     """Count for each tag its readings (row 0), those at the time of its one before (1) and at the next time of any (2).
 
     Times ascend. Tags that share their stamps are mostly read at the next time of any.

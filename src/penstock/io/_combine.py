@@ -432,9 +432,7 @@ def _unique_stamps(name: str, clock: Clock) -> pd.DatetimeIndex:
     return clock.times
 
 
-def records_among(
-    tables: list[Area], options: TimeOptions, taken: Collection[str], notebook: Notebook
-) -> list[Area]:
+def records_among(tables: list[Area], options: TimeOptions, taken: Collection[str], notebook: Notebook) -> list[Area]:
     """Return the tables of a folder without lists of names and of events, if others have different columns.
 
     If no table has a time, all are kept: which belong together is then not known.

@@ -335,7 +335,9 @@ def merge_periods(areas: Sequence[Readings], notebook: Notebook) -> list[Reading
             )
         refuse_some_zones([before.name, area.name], [before.zone, area.zone])
         if before.words or area.words:
-            raise TableError(f"{before.name} and {area.name} have tags of text, and cannot be put together. Do it first.")
+            raise TableError(
+                f"{before.name} and {area.name} have tags of text, and cannot be put together. Do it first."
+            )
         names = tuple(dict.fromkeys((*before.names, *area.names)))
         places = np.array([names.index(name) for name in area.names], dtype=np.int32)
         merged = replace(
@@ -425,7 +427,9 @@ def common_period(names: Sequence[str], times: Sequence[IntArray]) -> tuple[int,
         raise TableError(f"{listed(empty)} has no reading with a time. Check that the export was complete.")
     firsts, lasts = [int(some.min()) for some in times], [int(some.max()) for some in times]
     if max(firsts) > min(lasts):
-        spans = [f"{name}: {_shown(first)} to {_shown(last)}" for name, first, last in zip(names, firsts, lasts, strict=True)]
+        spans = [
+            f"{name}: {_shown(first)} to {_shown(last)}" for name, first, last in zip(names, firsts, lasts, strict=True)
+        ]
         raise TableError(
             f"The areas have no time in common, so that they cannot be joined ({'; '.join(spans[:4])}). Export them for "
             f"the same period, or read them apart."
@@ -497,7 +501,9 @@ def _note_alignment(plan: Alignment, options: AlignOptions, tags: Sequence[TagNo
     ends = [duration_in_words(each) for each in (known[0], known[-1])] if known else ["?"]
     every = ends[0] if len(set(ends)) == 1 else f"{ends[0]} to {ends[-1]}"
     rates = "1 rate" if clocks == 1 else f"{clocks:,} rates"
-    said = f"The {len(tags):,} tags were put on one clock: {rates} (every {every}), aligned to {duration_in_words(step)}"
+    said = (
+        f"The {len(tags):,} tags were put on one clock: {rates} (every {every}), aligned to {duration_in_words(step)}"
+    )
     slower = [tag for tag in tags if tag.interval > step * 1.2]
     if slower:
         longest = duration_in_words(max(tag.hold for tag in slower))

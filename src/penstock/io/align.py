@@ -431,9 +431,7 @@ def order_readings(
     return codes[order], times[order], values[order]
 
 
-def tag_intervals(
-    codes: NDArray[np.integer], times: IntArray, values: FloatArray, count: int
-) -> list[IntArray]:
+def tag_intervals(codes: NDArray[np.integer], times: IntArray, values: FloatArray, count: int) -> list[IntArray]:
     """Return times between successive readings of each tag, in order of size; of many every so many.
 
     >>> times = np.array([0, 5, 10, 15, 20, 30])
