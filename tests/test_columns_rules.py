@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from naive import rules as naive
 from strategies import examples
 
-from penstock.columns import RuleError, parse_duration, parse_rule
-from penstock.io import Table, read_table
+from penstock.columns import RuleError, parse_rule
+from penstock.io import Table, parse_duration, read_table
 
 NUMBERS = ["a", "b.2", "Öl [°C]", "a`b", "not"]
 TEXTS = ["state", "Zustand 2"]

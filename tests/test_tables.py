@@ -236,22 +236,24 @@ def test_a_row_for_each_reading_is_read_as_a_column_for_each_tag(write):
     hours = pd.date_range("2024-10-27", periods=20, freq="h", tz="UTC").tz_convert("Europe/Berlin")
     wide = pd.DataFrame({"power": np.arange(20.0), "flow": np.arange(20.0) ** 2, "oil": 7.5})
     wide.insert(0, "When", hours.strftime("%d.%m.%Y %H:%M"))  # an hour comes twice
-    long = wide.melt("When", var_name="TagName", value_name="Value").assign(Quality=[0, 192] * 30)
+    long = wide.melt("When", var_name="TagName", value_name="Value").assign(Quality=192)
+    long.loc[25, "Quality"] = 0  # flow, at the sixth hour
     long["Unit"] = long["TagName"].map({"power": "MW", "flow": "m3/s", "oil": "bar"})
     for order in (long, long.sort_values("When", kind="stable"), long[::-1]):
         texts = order.assign(Value=order["Value"].astype(str).str.replace(".", ",").where(order["Value"] != 81, "Bad"))
         table = read_table(write(texts.to_csv(index=False, sep=";")))
         note = table.about("long format")
         assert (note.count, note.columns, note.changed) == (3, ("TagName", "Value"), True)
-        assert "Left out: 'Quality', 'Unit'" in note.message
+        assert "Left out: 'Unit'" in note.message
+        assert (table.about("bad quality").count, table.about("bad quality").columns) == (1, ("Value",))
         assert table.units == {"power": "MW", "flow": "m3/s", "oil": "bar"}
         there = table.values.sort_values("power")[["power", "flow", "oil"]].to_numpy()
         expected = wide[["power", "flow", "oil"]].to_numpy().copy()
-        expected[9, 1] = np.nan
+        expected[[5, 9], 1] = np.nan
         np.testing.assert_array_equal(there, expected)
         assert table.time.nunique() == 19
     with pytest.raises(TableError, match="Each row of the table is one reading"):
-        read_table(long, strict=True)
+        read_table(long.assign(Quality=192), strict=True)
     assert list(read_table(long, columns=["Value", "TagName"]).values) == ["Value", "TagName"]  # rows, if asked for
     assert "TagName" in read_table(long.assign(level=long["Value"] / 7)).values  # another measurement
     assert list(read_table(long, exclude=["oil"]).values) == ["power", "flow"]
@@ -259,7 +261,7 @@ def test_a_row_for_each_reading_is_read_as_a_column_for_each_tag(write):
         read_table(long, max_bytes=100)
 
 
-def test_tags_that_are_read_one_after_the_other_are_put_together_and_those_at_any_time_refused():
+def test_tags_that_are_read_one_after_the_other_are_put_on_one_clock_and_so_are_those_read_at_any_time():
     minutes = pd.date_range("2024-01-01", periods=60, freq="min", tz="Europe/Berlin")
     parts = [
         pd.DataFrame({"time": minutes + pd.Timedelta(seconds=7 * i), "tag": f"t{i}", "value": i}) for i in range(4)
@@ -267,14 +269,23 @@ def test_tags_that_are_read_one_after_the_other_are_put_together_and_those_at_an
     table = read_table(pd.concat(parts))
     assert (table.time == minutes).all()
     assert (table.values == np.arange(4)).all(axis=None)
-    assert "rounded down to steps of 1 min" in table.about("long format").message
+    assert table.alignment.step == 60_000_000
+    assert table.about("aligned").count == 4
+    assert table.alignment.names == table.names == ("t0", "t1", "t2", "t3")
     untagged = pd.concat([*parts, parts[0].iloc[:2].assign(tag=None)])
     assert "2 rows without a tag left out." in read_table(untagged).about("long format").message
     rng = np.random.default_rng(0)
     for part in parts:
         part["time"] = minutes[0] + pd.to_timedelta(np.sort(rng.exponential(900, 60)), unit="s")
-    with pytest.raises(TableError, match="have times of their own: none was read at more than"):
-        read_table(pd.concat(parts))
+    table = read_table(pd.concat(parts))
+    usual = np.median([part["time"].diff().median().total_seconds() for part in parts])
+    assert 0.9 * usual < 30
+    assert table.alignment.step == 30_000_000
+    assert (table.values == np.arange(4)).sum().sum() > 0
+    assert ((table.values == np.arange(4)) | table.values.isna()).all(axis=None)
+    rows = read_table(pd.concat(parts), step="none")
+    assert len(rows.values) == pd.concat(parts)["time"].nunique()
+    assert (rows.values.notna().sum(axis=1) == 1).all()
 
 
 def test_files_of_one_tag_each_are_joined_and_those_of_one_record_appended(tmp_path):

@@ -79,6 +79,12 @@ class ReadingOptions:
     max_bytes: Annotated[int | None, _in("--max-bytes", "The largest text to read; else a quarter of the memory.")] = (
         None
     )
+    step: Annotated[
+        Any, _in("--step", "Put tags with times of their own on one clock: auto, none, or a step such as 5min.")
+    ] = None
+    hold: Annotated[
+        Any, _in("--hold", "How long a reading stands where a step has none: 15min; else as is usual for its tag.")
+    ] = None
     timezone: Timezone = None
     day_first: DayFirst = None
     time_format: TimeFormat = None

@@ -8,14 +8,14 @@ from penstock.detection._detect import check_options, detect, fit_model, score
 from penstock.detection._explaining import Explanation, explain
 from penstock.detection._model_files import load, load_model
 from penstock.detection._parts import Part, rebuilds
-from penstock.detection._preparing import Reading
+from penstock.detection._preparing import LEARNT, Reading
 from penstock.detection.findings import Findings
 from penstock.detection.model import Model, ModelError, deviations
 from penstock.detection.modes import UNKNOWN, ModePlan, mode_name
 from penstock.registry import METHODS, make_detector
 
 __all__ = [
-    "METHODS", "UNKNOWN", "Explanation", "Findings", "ModePlan", "Model", "ModelError", "Part", "Reading",
+    "LEARNT", "METHODS", "UNKNOWN", "Explanation", "Findings", "ModePlan", "Model", "ModelError", "Part", "Reading",
     "check_options", "detect", "deviations", "explain", "fit_model", "load", "load_model", "make_detector",
     "mode_name", "rebuilds", "score",
 ]  # fmt: skip

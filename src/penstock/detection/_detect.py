@@ -26,6 +26,7 @@ from penstock.detection._periods import (
     training_rows,
 )
 from penstock.detection._preparing import (
+    LEARNT,
     Prepared,
     Reading,
     check_table,
@@ -135,7 +136,7 @@ class Job:
             **{name: version(name) for name in _LIBRARIES},
         }
         units = read_units(self.units, inputs.names, table.units)
-        reading = replace(self.reading, time_reader=table.time_reader)
+        reading = replace(self.reading, time_reader=table.time_reader, alignment=table.alignment)
         model = Model(reading, inputs, plan, parts, units, settings, tuple(notes))
         return model, replace(prepared, notes=model.notes), learnt
 
@@ -284,6 +285,8 @@ def detect(source: Any, **given: Any) -> Findings:
         How the text is written; found if not given.
     missing, encoding, sheet, max_bytes : as in `penstock.io.read_table`
         Further codes for missing values, and how much is read.
+    step, hold : as in `penstock.io.read_table`
+        The one clock on which tags with times of their own are put, and how long a reading stands.
 
     Returns
     -------
@@ -335,8 +338,8 @@ def fit_model(source: Any, **given: Any) -> Model:
         Rows.
     timezone, day_first, time_format, names, separator, decimal, thousands, missing : as in `detect`
         How the text is written.
-    encoding, sheet, max_bytes, units : as in `detect`
-        Files.
+    encoding, sheet, max_bytes, units, step, hold : as in `detect`
+        Files, and the clock that tags are put on, which the model keeps for new data.
     method, ordered, parameters, random_state, fit_rows, progress : as in `detect`
         The detector, and how it is fitted.
 
@@ -383,8 +386,8 @@ def score(model: Model, source: Any, **given: Any) -> Findings:
         Called with the name of each stage that begins. None: the logger "penstock.detect" gets it at level INFO.
     time, timezone, day_first, time_format, names, separator, decimal, thousands : as in `detect`
         If the table is written otherwise than the training data.
-    missing, encoding, sheet, max_bytes : as in `detect`
-        Likewise.
+    missing, encoding, sheet, max_bytes, step, hold : as in `detect`
+        Likewise. A model of tags that were put on one clock has it, and refuses another.
 
     Returns
     -------
@@ -441,7 +444,7 @@ def _describe_reading(reading: Reading) -> dict[str, Any]:
     return {
         name: shown_names(value) if isinstance(value, tuple) else shown(value)
         for name, (value, default) in given.items()
-        if value != default and name not in ("max_bytes", "time_reader")
+        if value != default and name not in ("max_bytes", *LEARNT)
     }
 
 

@@ -10,11 +10,11 @@ import pandas as pd
 
 from penstock.columns import Encoding, InputChoice, LeftOut, parse_rule
 from penstock.detection._parts import ALL, MOST_REFERENCES, Part, is_scaled_before, rebuilds
-from penstock.detection._preparing import Reading
+from penstock.detection._preparing import LEARNT, Reading
 from penstock.detection.model import Model
 from penstock.detection.modes import CHANGING, MOST_RULES, OTHER, UNKNOWN, ModePlan, refuse_names
 from penstock.detectors import MONITOR, SeriesMonitor, restore, restore_monitor, state_of
-from penstock.io import TimeOptions, TimeReader, as_zone
+from penstock.io import Alignment, AlignOptions, TimeOptions, TimeReader, as_zone
 from penstock.prepare import unpack_scaling
 from penstock.storage import Record, StorageError, WrongKindError, read_state, write_state
 
@@ -27,7 +27,7 @@ _READING = {
     "timezone": (_NONE, str), "strict": (bool,), "day_first": (_NONE, bool), "separator": (_NONE, str),
     "decimal": (_NONE, str), "thousands": (_NONE, str), "encoding": (_NONE, str), "sheet": (_NONE, str),
     "max_bytes": (_NONE, int), "missing": (list,), "time_format": (_NONE, str), "names": (list,),
-    "time_reader": (_NONE, dict),
+    "step": (_NONE, str), "hold": (_NONE, str),
 }  # fmt: skip
 
 
@@ -129,8 +129,10 @@ def load_model(path: str | os.PathLike[str]) -> Model:
 def _pack(model: Model) -> dict[str, Any]:
     settle = model.modes.settle
     return {
-        "reading": {name: _plain(getattr(model.reading, name)) for name in _READING if name != "time_reader"}
-        | {"time_reader": None if model.reading.time_reader is None else model.reading.time_reader.state()},
+        "reading": {
+            **{name: _plain(getattr(model.reading, name)) for name in _READING},
+            **{name: None if (of := getattr(model.reading, name)) is None else of.state() for name in LEARNT},
+        },
         "inputs": _pack_inputs(model.inputs),
         "modes": {
             "column": model.modes.column,
@@ -266,7 +268,7 @@ def _unpack_modes(record: Record) -> ModePlan:
 
 
 def _unpack_reading(record: Record) -> Reading:
-    record.only(*_READING)
+    record.only(*_READING, *LEARNT)
     given: dict[str, Any] = {}
     for name, kinds in _READING.items():
         value = record.value(name)
@@ -275,9 +277,13 @@ def _unpack_reading(record: Record) -> Reading:
         given[name] = _texts(record, name) if type(value) is list else value
     as_zone(given["timezone"])
     TimeOptions(format=given["time_format"])
-    if given["time_reader"] is not None:
-        given["time_reader"] = TimeReader.restore(given["time_reader"])
-    return Reading(**given)
+    AlignOptions.of(given["step"], given["hold"])
+    clock, reader = record.optional_part("alignment"), record.value("time_reader")
+    return Reading(
+        **given,
+        alignment=None if clock is None else Alignment.restore(clock),
+        time_reader=None if reader is None else TimeReader.restore(reader),
+    )
 
 
 def _plain(value: Any) -> Any:

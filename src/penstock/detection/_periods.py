@@ -12,9 +12,9 @@ import pandas as pd
 
 from penstock._messages import counted, listed
 from penstock._types import BoolArray
-from penstock.columns import RowRule, order_to_stamp, parse_duration
+from penstock.columns import RowRule, order_to_stamp
 from penstock.explain import Truth, known_faults
-from penstock.io import Note, Table, TableError
+from penstock.io import Note, Table, TableError, parse_duration
 
 _MOST_NAMES, _FIRST_NAMES = 20, 5
 _FORM = "Write it like 2024-05-31 or '2024-05-31 13:40', or, where there is no time, as a row number (from 0)"

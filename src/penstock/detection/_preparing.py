@@ -12,16 +12,28 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from penstock._messages import in_columns, listed
+from penstock._messages import duration_in_words, in_columns, listed
 from penstock._parameters import ParameterError, check_whole_number
 from penstock._types import BoolArray, IndexArray
 from penstock.columns import LIKE_A_LABEL, ColumnReport, InputChoice, check_columns, choose_inputs
 from penstock.detection.modes import CHANGING, UNKNOWN, ModePlan
 from penstock.explain import Truth, split_unit
-from penstock.io import Note, Table, TableError, TimeOptions, TimeReader, as_zone, read_table, refuse_unknown
+from penstock.io import (
+    Alignment,
+    AlignOptions,
+    Note,
+    Table,
+    TableError,
+    TimeOptions,
+    TimeReader,
+    as_zone,
+    read_table,
+    refuse_unknown,
+)
 from penstock.options import FitOptions, ScoreOptions, about, as_names
 
 Progress = Callable[[str], None]
+LEARNT = ("time_reader", "alignment")  # what `Reading` knows from the training data, and no option says
 
 
 @dataclass(frozen=True)
@@ -45,7 +57,10 @@ class Reading:
     missing: tuple[str, ...] = ()
     time_format: str | None = None
     names: tuple[str, ...] = ()
+    step: str | None = None
+    hold: str | None = None
     time_reader: TimeReader | None = None  # how the times of the training data were read
+    alignment: Alignment | None = None  # the clock on which their tags were put
 
     @classmethod
     def of(cls, options: FitOptions) -> Reading:
@@ -73,7 +88,12 @@ class Reading:
 
     def for_new_data(self, options: ScoreOptions) -> Reading:
         """Return how new data are read: as before but for the options; all columns, and no label unless it is given."""
-        return replace(self, columns=None, exclude=(), **{"label": None, **_given(options)})
+        given = _given(options)
+        for name in ("step", "hold"):
+            if name in given and self.alignment is not None:
+                step = duration_in_words(self.alignment.step / 1e6)
+                raise TableError(f"{name}: the model has a clock of its own, with steps of {step}. Leave it out.", name)
+        return replace(self, columns=None, exclude=(), **{"label": None, **given})
 
     def time_options(self, given: TimeOptions) -> TimeOptions:
         """Return how the times of a stream are read: as the training data, but for what is given."""
@@ -302,7 +322,7 @@ def refuse_read_already(source: Any, options: FitOptions | ScoreOptions) -> None
 def _given(options: FitOptions | ScoreOptions) -> dict[str, Any]:
     """Return the parameters of `read_table` that differ from their defaults, but for the choice of columns."""
     defaults = {each.name: each.default for each in fields(options)}
-    names = [each.name for each in fields(Reading) if each.name not in ("columns", "exclude", "time_reader")]
+    names = [each.name for each in fields(Reading) if each.name not in ("columns", "exclude", *LEARNT)]
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not defaults[name]}
     if options.max_bytes is not None:
         check_whole_number("max_bytes", options.max_bytes, least=1)
@@ -310,6 +330,11 @@ def _given(options: FitOptions | ScoreOptions) -> dict[str, Any]:
         raise ParameterError("decimal", f" must be . or ,; got {options.decimal!r:.100}.")
     with about("timezone"):
         as_zone(options.timezone)
+    AlignOptions.of(options.step, options.hold)
+    for name in ("step", "hold"):
+        if name in given:  # as text, which is how model files keep it
+            value = given[name]
+            given[name] = value if isinstance(value, str) else f"{pd.Timedelta(value) / pd.Timedelta('1ms')} ms"
     if not isinstance(options.time, str | None):
         times = tuple(options.time)
         given["time"] = times[0] if len(times) == 1 else times

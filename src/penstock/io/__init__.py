@@ -9,18 +9,21 @@ come, and `rows.py` makes rows of them and knows the position.
 from penstock.io._files import files_of, need_pyarrow, parquet_pieces
 from penstock.io._layout import is_missing
 from penstock.io._row_values import Columns, TableOptions, is_number, quoted
+from penstock.io.align import AlignedRows, AlignedTag, Aligner, Alignment, AlignOptions
+from penstock.io.durations import parse_duration
 from penstock.io.feeds import Feed, InputError, PipeFeed, open_feed
 from penstock.io.read import read_table
 from penstock.io.rows import MAX_AHEAD, Batch, Fault, RowSource, TimeProgress, check_position
 from penstock.io.sinks import JsonLinesSink, OutputError, OutputMark, continue_sink, open_sink
 from penstock.io.snapshots import SnapshotError, Snapshots, differences
-from penstock.io.table import Note, Notebook, Table, TableError, refuse_unknown
+from penstock.io.table import Note, Notebook, Table, TableError, TagNote, refuse_unknown
 from penstock.io.times import TimeOptions, TimeReader, as_zone
 
 __all__ = [
-    "MAX_AHEAD", "Batch", "Columns", "Fault", "Feed", "InputError", "JsonLinesSink", "Note", "Notebook",
-    "OutputError", "OutputMark", "PipeFeed", "RowSource", "SnapshotError", "Snapshots", "Table", "TableError",
-    "TableOptions", "TimeOptions", "TimeProgress", "TimeReader", "as_zone", "check_position", "continue_sink",
-    "differences", "files_of", "is_missing", "is_number", "need_pyarrow", "open_feed", "open_sink",
-    "parquet_pieces", "quoted", "read_table", "refuse_unknown",
+    "MAX_AHEAD", "AlignOptions", "AlignedRows", "AlignedTag", "Aligner", "Alignment", "Batch", "Columns", "Fault",
+    "Feed", "InputError", "JsonLinesSink", "Note", "Notebook", "OutputError", "OutputMark", "PipeFeed", "RowSource",
+    "SnapshotError", "Snapshots", "Table", "TableError", "TableOptions", "TagNote", "TimeOptions", "TimeProgress",
+    "TimeReader", "as_zone", "check_position", "continue_sink", "differences", "files_of", "is_missing", "is_number",
+    "need_pyarrow", "open_feed", "open_sink", "parquet_pieces", "parse_duration", "quoted", "read_table",
+    "refuse_unknown",
 ]  # fmt: skip

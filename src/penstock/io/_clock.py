@@ -135,9 +135,14 @@ def plain_name(name: str) -> str:
     return " ".join(re.sub(r"[_\-/.,:&]+", " ", without_unit).split())
 
 
+def is_time_name(name: str) -> bool:
+    """Return whether a column is called as times are."""
+    return plain_name(name) in _TIME_NAMES
+
+
 def _named_like_time(names: Iterable[str]) -> list[str]:
     """Return the columns with the name of a time, the most specific first."""
-    known = [name for name in names if plain_name(name) in _TIME_NAMES]
+    known = [name for name in names if is_time_name(name)]
     return sorted(known, key=lambda name: _TIME_NAMES.index(plain_name(name)))
 
 

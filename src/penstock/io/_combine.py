@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from penstock._messages import counted, duration_in_words, listed, quoted
-from penstock.io._clock import Clock, find_clock, plain_name, seems_time
-from penstock.io.table import Notebook, TableError
+from penstock._messages import counted, listed, quoted
+from penstock.io._clock import Clock, find_clock, is_time_name, plain_name, seems_time
+from penstock.io._readings import (
+    Readings,
+    ValueOptions,
+    align_all,
+    area_readings,
+    common_period,
+    long_readings,
+    merge_periods,
+    microseconds,
+    refuse_some_zones,
+    shared_stamps,
+)
+from penstock.io.align import NONE, Alignment, AlignOptions, order_readings
+from penstock.io.table import Notebook, TableError, TagNote
 from penstock.io.times import TimeOptions
 
 _BEGINNINGS = frozenset(("start", "begin", "beginn", "from", "von"))
@@ -26,8 +40,8 @@ _TAGS = (
 _VALUES = ("value", "varvalue", "val", "reading", "tag value", "wert", "valor", "valeur")
 _UNITS = ("unit", "units", "uom", "eu", "einheit")
 _ABOUT_READINGS = (*_UNITS, "quality", "qualitycode", "validity", "status", "good", "result", "table", "description")
+_FEWEST_COMMON = 4  # stamps of an area within the period common to all, to compare them there
 _ONCE = 0.9  # of the readings are the only one of their tag at their time
-_AT_ONE_TIME = 0.6  # of the times have a reading of the tag that is read most often
 
 
 @dataclass(frozen=True)
@@ -39,6 +53,14 @@ class RawTable:
     decimal: str = "."
     unnamed: tuple[str, ...] = ()  # columns that were given their names by us
     units: Mapping[str, str] = field(default_factory=dict[str, str])  # of columns for which the source says it
+    lengths: tuple[int, ...] = ()  # the numbers of rows from each file, if files were appended
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.frame.columns)
+
+
+Area = RawTable | Readings
 
 
 def own_names(names: Sequence[str], source: str) -> tuple[list[str], tuple[str, ...]]:
@@ -47,11 +69,25 @@ def own_names(names: Sequence[str], source: str) -> tuple[list[str], tuple[str, 
     >>> own_names(["time", "", "flow"], "plant.csv")
     (['time', 'column 2', 'flow'], ('column 2',))
     """
-    called = [name or f"column {number}" for number, name in enumerate(names, start=1)]
+    called = _numbered([name or f"column {number}" for number, name in enumerate(names, start=1)])
     repeated = dict.fromkeys(pd.Index(called)[pd.Index(called).duplicated()])
     if repeated:
         raise TableError(f"{source} has more than one column named {listed(repeated)}. Give each column its own name.")
     return called, tuple(call for call, name in zip(called, names, strict=True) if not name)
+
+
+def _numbered(names: list[str]) -> list[str]:
+    """Number names of times and of quality that come again: such columns are beside each tag.
+
+    >>> _numbered(["Time", "P1", "Time", "P2", "P1"])
+    ['Time', 'P1', 'Time (2)', 'P2', 'P1']
+    """
+    found, met = [], dict[str, int]()
+    for name in names:
+        met[name] = met.get(name, 0) + 1
+        repeatable = met[name] > 1 and (is_time_name(name) or plain_name(name) in _ABOUT_READINGS)
+        found.append(f"{name} ({met[name]})" if repeatable else name)
+    return found
 
 
 def with_names(raw: RawTable, names: Sequence[str], notebook: Notebook) -> RawTable:
@@ -123,13 +159,12 @@ def with_file_names(tables: list[RawTable], options: TimeOptions) -> list[RawTab
     return [replace(tables[0], name=f"{len(tables)} files", frame=pd.concat(frames, ignore_index=True))]
 
 
-def spread_tags(
-    raw: RawTable, options: TimeOptions, taken: Collection[str], max_cells: int, notebook: Notebook
-) -> RawTable:
+def spread_tags(raw: RawTable, options: TimeOptions, taken: Collection[str], plan: Joining, log: Notebook) -> Area:
     """Return a column for each tag, if a table has a row for each reading, as historians export them.
 
     Such a table is known by the names of its columns: one of tags, one of values, the time, and what is said about
-    readings (quality, unit). Readings of a tag that come again at the same time make another row.
+    readings (unit, description). Where tags share their stamps, readings of a tag that come again at the same time make
+    another row; where they do not, the readings are returned, to be put on one clock.
     """
     frame, (tag, value, unit) = raw.frame, reading_columns(raw.frame.columns)
     if not tag or not value or {tag, value} & set(taken) or len(frame) < 4:
@@ -142,24 +177,77 @@ def spread_tags(
     about = [name for name in others if plain_name(name) in _ABOUT_READINGS or frame[name].nunique() < 2]
     if not when or any(name not in about and not seems_time(frame[name]) for name in others):
         return raw
-    readings = frame[frame[tag].notna()].reset_index(drop=True)
-    codes, tags = pd.factorize(readings[tag].astype(str).str.strip())
-    rows = _rows_at([pd.factorize(readings[name])[0] for name in when], codes)
-    if rows is None or not 2 <= len(tags) <= len(frame) / 2 or set(tags) & set(when):
+    codes, tags = _tags_of(frame[tag])
+    if not 2 <= len(tags) <= len(frame) / 2 or set(tags) & set(when):
         return raw
-    n, fullest, rounded = int(rows.max()) + 1, int(np.bincount(codes).max()), ""
-    if fullest < _AT_ONE_TIME * n and len(when) == 1:  # read one after the other, perhaps, in each step of time
-        times, step = _rounded_down(find_clock(readings, options, {tag, value}, Notebook(raw.name)).times, codes)
-        fewer = None if times is None else _rows_at([times.asi8], codes)
-        if fewer is not None and fullest >= _AT_ONE_TIME * (int(fewer.max()) + 1):
-            readings, rows, n = readings.assign(**{when[0]: times}), fewer, int(fewer.max()) + 1
-            rounded = f" Times were rounded down to steps of {duration_in_words(step)}, as each tag has its own."
-    if fullest < _AT_ONE_TIME * n:
-        raise TableError(
-            f"{raw.name} has a row for each reading, and the {len(tags):,} tags of column {quoted(tag)} have times of "
-            f"their own: none was read at more than {fullest:,} of {n:,} times. Export them at the same times "
-            f"(sampled, averaged or interpolated values, such as one a minute)."
-        )
+    found = Notebook(raw.name, log.strict)
+    clock = _clock_of_readings(frame[when], options, found)
+    if clock.times is None:
+        return raw
+    stamps = microseconds(clock.times)
+    in_order = order_readings(codes, stamps, stamps)[:2] if (codes >= 0).all() else _ordered(codes, stamps)
+    again, shared = shared_stamps(*in_order, len(tags))
+    if again > 1 - _ONCE:
+        return raw
+    units = {} if not unit else frame.groupby(codes)[unit].first().drop(-1, errors="ignore")
+    named = {tags[int(code)]: str(of) for code, of in dict(units).items() if pd.notna(of)}
+    left = f" Left out: {listed(others)}." if others else ""
+    if untagged := int((codes < 0).sum()):
+        left += f" {counted(untagged, 'row')} without a tag left out."
+    said = f"Each row of {raw.name} is one reading. These were put together: "
+    if shared and not isinstance(plan.align.step, int):
+        wide = _spread_at_once(raw, codes, tags, value, when, plan.max_cells)
+        if wide is None:
+            return raw
+        how = f"a row for each time ({len(wide):,}), a column for each of the {len(tags):,} tags ({tag})."
+        log.add("long format", f"{said}{how}{left}", len(tags), (tag, value), changed=True)
+        return replace(raw, frame=wide, unnamed=(), units=named)
+    log.add("long format", f"{said}a column for each of the {len(tags):,} tags ({tag}).{left}", len(tags), (tag, value))
+    log.notes += found.notes
+    if again:
+        count = round(again * len(in_order[0]))
+        said = f"{counted(count, 'reading')} of {raw.name} at the time of another of the same tag; both count."
+        log.add("duplicate readings", said, count)
+    raw = replace(raw, units=named)
+    read = long_readings(raw, codes, tags, value, str(clock.name), clock.times, plan.values, log)
+    return replace(read, time_reader=clock.reader)
+
+
+def _tags_of(column: pd.Series[Any]) -> tuple[NDArray[np.int32], list[str]]:
+    """Return the number of each row's tag, -1 without one, and the tags, without blanks around them."""
+    codes, kinds = pd.factorize(column)
+    numbers, names = pd.factorize(np.array([str(kind).strip() for kind in kinds], dtype=object))
+    return np.append(numbers, -1).astype(np.int32)[codes], names.tolist()
+
+
+def _ordered(codes: NDArray[np.int32], stamps: NDArray[np.int64]) -> tuple[NDArray[np.integer], NDArray[np.int64]]:
+    there = codes >= 0
+    return order_readings(codes[there], stamps[there], stamps[there])[:2]
+
+
+def _clock_of_readings(when: pd.DataFrame, options: TimeOptions, notebook: Notebook) -> Clock:
+    """Read the time of a table with a row for each reading, each text once: a time comes as often as there are tags."""
+    column = when.iloc[:, 0]
+    if when.shape[1] > 1 or column.dtype.kind in "iufM":
+        return find_clock(when, options, (), notebook)
+    codes, texts = pd.factorize(column)
+    clock = find_clock(pd.DataFrame({column.name: texts}), options, (), notebook)
+    if clock.times is None:
+        return clock
+    return replace(clock, times=clock.times.append(pd.DatetimeIndex([pd.NaT]).as_unit("us"))[codes])
+
+
+def _spread_at_once(
+    raw: RawTable, codes: NDArray[np.int32], tags: Sequence[str], value: str, when: list[str], max_cells: int
+) -> pd.DataFrame | None:
+    """Return a row for each time and a column for each tag; None if tags come again too often at one time."""
+    tagged = codes >= 0
+    readings = raw.frame[tagged].reset_index(drop=True)
+    codes = codes[tagged]
+    rows = _rows_at([pd.factorize(readings[name])[0] for name in when], codes)
+    if rows is None:
+        return None
+    n = int(rows.max()) + 1
     if n * len(tags) > max_cells:
         said = f"{raw.name} has {len(tags):,} tags at {n:,} times, which may not fit into memory."
         raise TableError(f"{said} Export fewer tags or a shorter period, or pass a larger max_bytes (--max-bytes).")
@@ -168,17 +256,7 @@ def spread_tags(
     spread[rows, codes] = readings[value].to_numpy(dtype=kind, na_value=np.nan)
     _, first = np.unique(rows, return_index=True)
     wide = readings[when].take(first).reset_index(drop=True)
-    wide = pd.concat([wide, pd.DataFrame(spread, columns=pd.Index(tags))], axis=1)
-    units = {} if not unit else dict(zip(tags, readings.groupby(codes)[unit].first(), strict=True))
-    left = f" Left out: {listed(others)}." if others else ""
-    if untagged := len(frame) - len(readings):
-        left += f" {counted(untagged, 'row')} without a tag left out."
-    said = f"Each row of {raw.name} is one reading. These were put together: a row for each time ({n:,}), a column for"
-    said = f"{said} each of the {len(tags):,} tags ({tag}).{rounded}{left}"
-    notebook.add("long format", said, len(tags), (tag, value), changed=True)
-    return replace(
-        raw, frame=wide, unnamed=(), units={str(name): str(of) for name, of in units.items() if pd.notna(of)}
-    )
+    return pd.concat([wide, pd.DataFrame(spread, columns=pd.Index(tags))], axis=1)
 
 
 def _rows_at(stamps: Sequence[NDArray[np.integer]], codes: NDArray[np.integer]) -> NDArray[np.integer] | None:
@@ -188,17 +266,17 @@ def _rows_at(stamps: Sequence[NDArray[np.integer]], codes: NDArray[np.integer]) 
     return rows if (again == 0).mean() >= _ONCE else None
 
 
-def _rounded_down(times: pd.DatetimeIndex | None, codes: NDArray[np.integer]) -> tuple[pd.DatetimeIndex | None, float]:
-    """Return times rounded down to the usual step of a tag, and that in seconds; None where it is not known."""
-    if times is None or times.hasnans:
-        return None, 0.0
-    ticks = pd.Series(times.as_unit("us").asi8)
-    steps = ticks.sort_values(kind="stable").groupby(codes[ticks.argsort(kind="stable")]).diff()
-    step = int(steps[steps > 0].median()) if (steps > 0).any() else 0
-    if step == 0:
-        return None, 0.0
-    down = pd.DatetimeIndex((ticks - ticks % step).to_numpy().astype("M8[us]"))
-    return down if times.tz is None else down.tz_localize("UTC").tz_convert(times.tz), step / 1e6
+@dataclass(frozen=True)
+class Joining:
+    """How areas are joined: on which clock, how values are read, how many cells fit, which columns are read."""
+
+    align: AlignOptions
+    values: ValueOptions
+    max_cells: int
+    wanted: Callable[[str], bool]
+    label: str | None = None
+    group: str | None = None
+    known: Alignment | None = None  # of a model: new data are put on its clock
 
 
 @dataclass(frozen=True)
@@ -210,30 +288,103 @@ class Combined:
     decimal: str
     lengths: tuple[int, ...]
     units: Mapping[str, str]
+    alignment: Alignment | None = None  # if tags were put on one clock; their values are then numbers or texts already
+    tags: tuple[TagNote, ...] = ()
 
 
-def combine(tables: Sequence[RawTable], options: TimeOptions, taken: Collection[str], notebook: Notebook) -> Combined:
-    """Append tables with the same columns; join tables with different columns on their time; refuse a mixture."""
+def combine(
+    tables: Sequence[Area], options: TimeOptions, taken: Collection[str], plan: Joining, notebook: Notebook
+) -> Combined:
+    """Append tables with the same columns; join tables with different columns on their time; refuse a mixture.
+
+    Tables whose stamps agree are joined on equal stamps. Others, and readings, are put on one clock.
+    """
+    areas = _appended(tables, notebook)
     # A decimal comma if any has it: the numbers of the others have been read already.
-    decimal = "," if any(table.decimal == "," for table in tables) else "."
-    units = {name: unit for table in tables for name, unit in table.units.items()}
-    if _have_same_columns(tables):
-        frame = tables[0].frame
-        if len(tables) > 1:
-            frame = pd.concat([table.frame for table in tables], ignore_index=True)
-            said = f"{len(tables)} files with the same columns were put one after the other."
-            notebook.add("appended files", said, len(tables))
-        clock = find_clock(frame, options, taken, notebook)
-        return Combined(frame, clock, decimal, tuple(len(table.frame) for table in tables), units)
-    clocks = [_clock_to_join(table, options, taken, notebook) for table in tables]
+    decimal = "," if any(isinstance(area, RawTable) and area.decimal == "," for area in areas) else "."
+    units = {name: unit for area in areas for name, unit in area.units.items()}
+    on_grid = isinstance(plan.align.step, int) or plan.known is not None
+    if on_grid and plan.group is not None:
+        raise TableError("Rows of groups are not put on one clock: give either step or group.", "step")
+    first = areas[0]
+    if len(areas) == 1 and isinstance(first, RawTable) and not on_grid:
+        clock = find_clock(first.frame, options, taken, notebook)
+        return Combined(first.frame, clock, decimal, first.lengths or (len(first.frame),), units)
+    clocks = [
+        _clock_to_join(area, options, taken, notebook, alone=len(areas) == 1) if isinstance(area, RawTable) else None
+        for area in areas
+    ]
+    _refuse_mixture(areas, clocks)
+    if not on_grid and all(isinstance(area, RawTable) for area in areas):
+        raws = [area for area in areas if isinstance(area, RawTable)]
+        stamped = [clock for clock in clocks if clock is not None]
+        if plan.group is not None or plan.align.step == NONE or _are_of_one_clock(raws, stamped):
+            return _joined(raws, stamped, decimal, units, notebook)
+    readings = []
+    for area, clock in zip(areas, clocks, strict=True):
+        if isinstance(area, Readings):
+            readings.append(area.only([name for name in area.names if plan.wanted(name)]))
+        elif clock is not None and clock.times is not None:
+            names = [name for name in area.frame.columns if name not in clock.columns and plan.wanted(name)]
+            if names:
+                own = area_readings(area, str(clock.name), clock.times, names, plan.values, notebook)
+                readings.append(replace(own, time_reader=clock.reader))
+    frame, times, alignment, tags = align_all(
+        readings, plan.align, {plan.label} - {None}, plan.max_cells, notebook, plan.known
+    )
+    return Combined(
+        frame,
+        Clock(times, readings[0].time_name, (), readings[0].time_reader),
+        ".",
+        (len(frame),),
+        units,
+        alignment,
+        tags,
+    )
+
+
+def _appended(tables: Sequence[Area], notebook: Notebook) -> list[Area]:
+    """Put tables with the same columns, and readings of the same tags in other periods, one after the other."""
+    groups: dict[frozenset[str], list[RawTable]] = {}
+    readings = [table for table in tables if isinstance(table, Readings)]
+    for table in tables:
+        if isinstance(table, RawTable):
+            groups.setdefault(frozenset(table.frame.columns), []).append(table)
+    areas: list[Area] = []
+    for group in groups.values():
+        if len(group) == 1:
+            areas.append(group[0])
+            continue
+        frame = pd.concat([table.frame for table in group], ignore_index=True)
+        said = f"{len(group)} files with the same columns were put one after the other."
+        notebook.add("appended files", said, len(group))
+        name = group[0].name if len(groups) == 1 else f"{group[0].name} and {len(group) - 1:,} more"
+        decimal = "," if any(table.decimal == "," for table in group) else "."
+        lengths = tuple(len(table.frame) for table in group)
+        areas.append(replace(group[0], name=name, frame=frame, decimal=decimal, lengths=lengths))
+    return [*areas, *merge_periods(readings, notebook)]
+
+
+def _are_of_one_clock(tables: Sequence[RawTable], clocks: Sequence[Clock]) -> bool:
+    """Return whether the stamps of tables agree, but for some; raise if they have no period in common."""
+    stamps = [microseconds(clock.times.dropna()) for clock in clocks if clock.times is not None]
+    common_period([table.name for table in tables], stamps)
+    first, last = max(each.min() for each in stamps), min(each.max() for each in stamps)
+    common = [each[(each >= first) & (each <= last)] for each in stamps]
+    if min(map(len, common)) >= _FEWEST_COMMON:  # outside, only some areas have rows at all
+        stamps = common
+    codes = np.repeat(np.arange(len(stamps)), [len(each) for each in stamps])
+    times = np.concatenate(stamps)
+    return shared_stamps(*order_readings(codes, times, times)[:2], len(stamps))[1]
+
+
+def _joined(
+    tables: Sequence[RawTable], clocks: Sequence[Clock], decimal: str, units: Mapping[str, str], notebook: Notebook
+) -> Combined:
+    """Join tables on equal stamps."""
     parts = [table.frame.drop(columns=list(clock.columns)) for table, clock in zip(tables, clocks, strict=True)]
-    _refuse_mixture(tables, parts)
     stamped = [_unique_stamps(table.name, clock) for table, clock in zip(tables, clocks, strict=True)]
-    if len({stamps.tz is None for stamps in stamped}) > 1:
-        raise TableError(
-            f"Of {listed([table.name for table in tables])} some have time stamps with a zone and some without, and "
-            f"cannot be joined. Pass timezone."
-        )
+    refuse_some_zones([table.name for table in tables], [stamps.tz for stamps in stamped])
     for part, stamps in zip(parts, stamped, strict=True):
         part.index = stamps
     frame = pd.concat(parts, axis=1, join="outer", sort=True)
@@ -241,19 +392,23 @@ def combine(tables: Sequence[RawTable], options: TimeOptions, taken: Collection[
     lonely = int((~np.logical_and.reduce([stamps.isin(each) for each in stamped])).sum())
     said = f"{len(tables)} files with different columns were joined on time; {lonely:,} of {len(stamps):,} time stamps"
     notebook.add("joined files", f"{said} are not in all of them, and the values there count as missing.", lonely)
-    clock = Clock(stamps, clocks[0].name, ())
+    clock = Clock(stamps, clocks[0].name, (), clocks[0].reader)
     return Combined(frame.reset_index(drop=True), clock, decimal, (len(stamps),), units)
 
 
-def _have_same_columns(tables: Sequence[RawTable]) -> bool:
-    return all(set(table.frame.columns) == set(tables[0].frame.columns) for table in tables)
+def _have_same_columns(tables: Sequence[Area]) -> bool:
+    return all(set(table.names) == set(tables[0].names) for table in tables)
 
 
-def _clock_to_join(table: RawTable, options: TimeOptions, taken: Collection[str], notebook: Notebook) -> Clock:
+def _clock_to_join(
+    table: RawTable, options: TimeOptions, taken: Collection[str], notebook: Notebook, *, alone: bool
+) -> Clock:
     missing = [name for name in options.columns if name not in table.frame.columns]
     if missing:
         raise TableError(f"{table.name} has no column {quoted(missing[0])} (given as time). Files are joined on time.")
     clock = find_clock(table.frame, options, taken, notebook)
+    if clock.times is None and alone:
+        raise TableError(f"{table.name} has no time that can be read, so that there are no steps of time.", "step")
     if clock.times is None:
         raise TableError(
             f"{table.name} has other columns than the other files, and no time to join them on. Name its time column, "
@@ -262,14 +417,16 @@ def _clock_to_join(table: RawTable, options: TimeOptions, taken: Collection[str]
     return clock
 
 
-def _refuse_mixture(tables: Sequence[RawTable], parts: Sequence[pd.DataFrame]) -> None:
+def _refuse_mixture(areas: Sequence[Area], clocks: Sequence[Clock | None]) -> None:
     """Raise unless all columns are different: if only some are the same, what is meant cannot be known."""
-    for number, part in enumerate(parts):
+    used = [() if clock is None else clock.columns for clock in clocks]
+    named = [[name for name in area.names if name not in some] for area, some in zip(areas, used, strict=True)]
+    for number, names in enumerate(named):
         for other in range(number):
-            shared = [name for name in part.columns if name in parts[other].columns]
+            shared = [name for name in names if name in named[other]]
             if shared:
                 raise TableError(
-                    f"{tables[other].name} and {tables[number].name} share some columns ({listed(shared, most=4)}) but "
+                    f"{areas[other].name} and {areas[number].name} share some columns ({listed(shared, most=4)}) but "
                     f"not all. Files that belong together have the same columns (then rows are appended) or different "
                     f"ones (then they are joined on time): rename columns, or read the files apart."
                 )
@@ -286,16 +443,14 @@ def _unique_stamps(name: str, clock: Clock) -> pd.DatetimeIndex:
     return clock.times
 
 
-def records_among(
-    tables: list[RawTable], options: TimeOptions, taken: Collection[str], notebook: Notebook
-) -> list[RawTable]:
+def records_among(tables: list[Area], options: TimeOptions, taken: Collection[str], notebook: Notebook) -> list[Area]:
     """Return the tables of a folder without lists of names and of events, if others have different columns.
 
     If no table has a time, all are kept: which belong together is then not known.
     """
     if _have_same_columns(tables):
         return tables
-    is_record = [_is_record(table, options, taken) for table in tables]
+    is_record = [isinstance(table, Readings) or _is_record(table, options, taken) for table in tables]
     records = [table for table, has_time in zip(tables, is_record, strict=True) if has_time]
     others = [table.name for table, has_time in zip(tables, is_record, strict=True) if not has_time]
     if not records or not others:

@@ -247,6 +247,8 @@ def _find_header(records: list[_Record], width: int) -> tuple[int | None, int]:
         texts.append(number)
     usual = max(record.filled for record in records)
     filled = [number for number in texts if 2 * records[number].filled > usual]
+    if not filled:  # names above every second or third column, as with a time and a status beside each tag
+        filled = [number for number in texts if 3 * records[number].filled >= usual > 2]
     if not filled:
         first = next((number for number in fitting if number not in texts), fitting[0])
         return (first, first + 1) if _names_data(records, first, fitting[0]) else (None, first)

@@ -13,6 +13,7 @@ import pandas as pd
 from penstock._messages import counted, in_columns, quoted
 from penstock._types import FloatArray
 from penstock.io._layout import MISSING, has_decimal_comma, thousands_sign
+from penstock.io.quality import BAD_WORDS
 from penstock.io.table import Notebook, TableError
 
 _EXACT = 2.0**53  # float64 holds every whole number up to this one
@@ -58,33 +59,41 @@ def numbers_and_texts(
     codes: MissingCodes | None = None,
 ) -> pd.DataFrame:
     """Return the columns of these names, each as float64 with NaN, or as text with NaN."""
-    reader = _ColumnReader(decimal, thousands, codes or MissingCodes(), notebook.source)
-    kinds = {name: kind.kind if isinstance(kind, np.dtype) else "" for name, kind in frame.dtypes.items()}
-    plain = [name for name in names if kinds[name] in ("f", "i", "u")]
-    table = frame[plain].astype(np.float64)  # columns that are float64 already are not copied
-    for name in plain:
-        if kinds[name] != "f" and (count := int((table[name].abs() > _EXACT).sum())):
-            reader.count("rounded numbers", name, count)
-    if len(plain) < len(names):
-        others = {name: reader.read(frame[name], name) for name in names if name not in table}
-        table = pd.concat([table, pd.DataFrame(others)], axis=1)[names]
-    table = reader.without_infinities(reader.without_numeric_codes(table))
-    for kind, (sentence, changed) in _NOTES.items():
-        if counts := reader.counts.get(kind):
-            total = sum(counts.values())
-            values, columns = counted(total, "value"), in_columns(counts)
-            said = sentence.format(values=values, columns=columns, example=reader.examples[kind])
-            notebook.add(kind, said, total, tuple(counts), changed=changed)
+    reader = ColumnReader(decimal, thousands, codes or MissingCodes(), notebook.source)
+    table = reader.read_frame(frame, names)
+    reader.note(notebook)
     return table
 
 
-class _ColumnReader:
+class ColumnReader:
     """Read columns, and count by kind of note and by column what was done to how many values."""
 
     def __init__(self, decimal: str, thousands: str | None, codes: MissingCodes, source: str) -> None:
         self._decimal, self._thousands, self._codes, self._source = decimal, thousands, codes, source
         self.counts: dict[str, dict[str, int]] = {}
         self.examples: dict[str, str] = {}
+
+    def read_frame(self, frame: pd.DataFrame, names: list[str]) -> pd.DataFrame:
+        """Return the columns of these names, each as float64 with NaN, or as text with NaN."""
+        kinds = {name: kind.kind if isinstance(kind, np.dtype) else "" for name, kind in frame.dtypes.items()}
+        plain = [name for name in names if kinds[name] in ("f", "i", "u")]
+        table = frame[plain].astype(np.float64)  # columns that are float64 already are not copied
+        for name in plain:
+            if kinds[name] != "f" and (count := int((table[name].abs() > _EXACT).sum())):
+                self.count("rounded numbers", name, count)
+        if len(plain) < len(names):
+            others = {name: self.read(frame[name], name) for name in names if name not in table}
+            table = pd.concat([table, pd.DataFrame(others)], axis=1)[names]
+        return self.without_infinities(self.without_numeric_codes(table))
+
+    def note(self, notebook: Notebook) -> None:
+        """Note everything that was counted so far."""
+        for kind, (sentence, changed) in _NOTES.items():
+            if counts := self.counts.get(kind):
+                total = sum(counts.values())
+                values, columns = counted(total, "value"), in_columns(counts)
+                said = sentence.format(values=values, columns=columns, example=self.examples[kind])
+                notebook.add(kind, said, total, tuple(counts), changed=changed)
 
     def count(self, kind: str, column: str, count: int, example: object = "") -> None:
         columns = self.counts.setdefault(kind, {})
@@ -125,7 +134,7 @@ class _ColumnReader:
             return np.asarray(column.dt.total_seconds(), dtype=np.float64)
         if kind == "M":
             self.count("time as text", name, len(column))
-            return _text_column([None if value is pd.NaT else str(value) for value in column])
+            return text_column([None if value is pd.NaT else str(value) for value in column])
         if kind == "c":
             raise TableError(
                 f"{self._source}: column {quoted(name)} holds complex numbers. Split it in two, or exclude it."
@@ -146,13 +155,15 @@ class _ColumnReader:
             return np.asarray(column.astype("float64"))
         spelled = self._as_text(column)
         numbers = self._spelled_numbers(spelled, self._decimal)
-        failed = there & np.isnan(numbers) & ~spelled.str.lower().isin(MISSING)
+        lower = spelled.str.lower()
+        bad = there & np.isnan(numbers) & lower.isin(BAD_WORDS)  # what a historian writes where it has no reading
+        failed = there & np.isnan(numbers) & ~lower.isin(MISSING) & ~bad
         wrong = spelled[failed].drop_duplicates()
         sample = wrong.iloc[:_SAMPLE].tolist()
         signs = [thousands_sign(text) for text in sample]
         # Numbers with a decimal comma, which cannot all be numbers with commas between thousands.
         if self._decimal != "," and sample and all(map(has_decimal_comma, sample)) and None in signs:
-            others = spelled[~failed]
+            others = spelled[~failed & ~bad]
             with_point = others[others.str.contains(".", regex=False, na=False)]
             if len(with_point):
                 raise TableError(
@@ -161,6 +172,7 @@ class _ColumnReader:
                     f"round."
                 )
             self.count("decimal comma", name, int(failed.sum()))
+            self._count_words(bad, spelled, name)
             return np.where(failed, self._spelled_numbers(spelled, ","), numbers)
         separated = [(sign, text) for sign, text in zip(signs, sample, strict=True) if sign is not None]
         if self._thousands is None and separated and 2 * len(separated) > len(sample):
@@ -169,20 +181,25 @@ class _ColumnReader:
                 f"{self._source}: column {quoted(name)} seems to have {quoted(sign)} between thousands, as in "
                 f"{quoted(text)}. Pass thousands={sign!r} (and decimal, if that is not found), or exclude the column."
             )
-        if not failed.any():
+        good = int((~np.isnan(numbers)).sum())
+        if not failed.any() and (good or not bad.any()):
+            self._count_words(bad, spelled, name)
             return numbers
         wrong = wrong[wrong != name]  # a header that comes again
-        good = int((~np.isnan(numbers)).sum())
-        if (
+        if failed.any() and (
             not len(wrong)
             or good >= 0.95 * int(there.sum())
             or 5 * len(wrong) <= len(np.unique(numbers[~np.isnan(numbers)]))
         ):  # a column of numbers with some texts
-            self.count("text among numbers", name, int(failed.sum()), spelled[failed].iloc[0])
+            self._count_words(failed | bad, spelled, name)
             return numbers
         if good > 0.05 * len(column):
             self.count("mixed text", name, good, wrong.iloc[0])
         return spelled
+
+    def _count_words(self, words: pd.Series[Any], spelled: pd.Series[Any], name: str) -> None:
+        if words.any():
+            self.count("text among numbers", name, int(words.sum()), spelled[words].iloc[0])
 
     def _as_text(self, column: pd.Series[Any]) -> pd.Series[Any]:
         if pd.api.types.infer_dtype(column, skipna=True) in ("string", "empty"):
@@ -192,7 +209,7 @@ class _ColumnReader:
             None if missing else str(value).replace(".", decimal) if isinstance(value, float) else str(value).strip()
             for value, missing in zip(column, column.isna(), strict=True)
         ]
-        return _text_column(words)
+        return text_column(words)
 
     def _spelled_numbers(self, spelled: pd.Series[Any], decimal: str) -> FloatArray:
         if self._thousands is not None:
@@ -203,6 +220,6 @@ class _ColumnReader:
         return np.asarray(pd.to_numeric(spelled, errors="coerce"), dtype=np.float64)
 
 
-def _text_column(words: list[str | None]) -> pd.Series[Any]:
+def text_column(words: list[str | None]) -> pd.Series[Any]:
     """Return a column of the type that this version of pandas has for text."""
     return pd.Series(words, dtype="object").astype(pd.Series(["", None]).dtype)

@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 from penstock._messages import counted, duration_in_words, listed, quoted
 from penstock._types import BoolArray, IndexArray
 from penstock.io._combine import (
+    Area,
     Combined,
+    Joining,
     RawTable,
     combine,
     records_among,
@@ -27,7 +29,9 @@ from penstock.io._combine import (
 )
 from penstock.io._files import FileOptions, files_of, from_memory, is_in_memory, read_file
 from penstock.io._numbers import MissingCodes, numbers_and_texts
+from penstock.io._readings import Readings, ValueOptions, pair_readings, without_bad_readings
 from penstock.io._text import TextOptions, default_max_bytes, most_cells
+from penstock.io.align import Alignment, AlignOptions
 from penstock.io.table import Notebook, Table, TableError, refuse_unknown
 from penstock.io.times import TimeOptions, TimeReader, as_zone
 
@@ -59,6 +63,9 @@ def read_table(
     encoding: str | None = None,
     sheet: str | None = None,
     max_bytes: int | None = None,
+    step: str | dt.timedelta | None = None,
+    hold: str | dt.timedelta | None = None,
+    alignment: Alignment | None = None,
     also: Sequence[str] = (),
     fewest_rows: int = 2,
     group_needed: bool = True,
@@ -72,7 +79,8 @@ def read_table(
         Text with separators (also .gz), Parquet (extra `files`) and Excel (extra `excel`). The files of a folder, or of
         a list, belong together: with the same columns their rows are appended in order of time, with different columns
         they are joined on time. In a folder with other tables, lists without a time and lists of events are left out. A
-        table with a row for each reading (columns such as tag, time and value) gets a column for each tag.
+        table with a row for each reading (columns such as tag, time and value) gets a column for each tag, and so does
+        one with a column of times beside each tag.
     time : str or a pair of str, optional
         The column with the time stamps, or those with the date and the time of day. Found by name or content if None.
     columns, exclude : names, optional
@@ -101,6 +109,15 @@ def read_table(
     max_bytes : int, optional
         The largest text to read (unpacked), and twice the most cells; a quarter of the memory if None. Of a sheet of
         Excel at most 1 GB, and 2²⁷ cells; above 64 MB its parts may be packed at most 200 times.
+    step : "auto", "none" or a duration such as "5min", optional
+        Of the one clock on which tags with times of their own are put. "auto" (None) finds a round step, and changes
+        nothing where tags share their stamps; "none" makes a row of each time. With a duration, all tables are put on
+        that clock. A row stands for the step that begins at its stamp: the mean of the readings in it (the last one of
+        a state), else the last one before, for as long as is usual for the tag.
+    hold : duration, optional
+        For how long a reading stands, instead of what is usual for its tag.
+    alignment : Alignment, optional
+        The clock of a table read before: this one is put on the same.
     also : names
         Columns to read where the table has them, whatever `columns` and `exclude` say.
     fewest_rows : int
@@ -151,19 +168,29 @@ def read_table(
     )
     clock = TimeOptions(_names(time, "time"), as_zone(timezone), day_first, time_format, time_reader)
     codes = MissingCodes.of(missing)
+    joining = Joining(
+        AlignOptions.of(step, hold),
+        ValueOptions(thousands, codes),
+        most_cells(files.max_bytes),
+        lambda name: inputs.reads(name, also),
+        inputs.label,
+        inputs.group,
+        alignment,
+    )
     try:
-        tables = _read_all(source, files, notebook)
+        raws = [without_bad_readings(each, inputs.taken, notebook) for each in _read_all(source, files, notebook)]
+        tables: list[Area] = [*raws]
         if inputs.label is None and inputs.group is None:
-            tables = with_file_names(tables, clock)
-            tables = [spread_tags(each, clock, inputs.taken, most_cells(files.max_bytes), notebook) for each in tables]
+            raws = with_file_names(raws, clock)
+            tables = [_with_own_times(each, clock, inputs.taken, joining, notebook) for each in raws]
         if isinstance(source, str | os.PathLike):
             tables = records_among(tables, clock, inputs.taken, notebook)
-        known = list(dict.fromkeys(name for each in tables for name in each.frame.columns))
+        known = list(dict.fromkeys(name for each in tables for name in each.names))
         if inputs.group is not None and inputs.group not in known and not group_needed:
             notebook.add("row groups", f"There is no column {quoted(inputs.group)}: all rows are one group.", 1)
             inputs = replace(inputs, group=None)
         inputs.check(known, clock.columns, notebook.source)
-        combined = combine(tables, clock, inputs.taken, notebook)
+        combined = combine(tables, clock, inputs.taken, joining, notebook)
         chosen = inputs.choose(combined, [name for name in also if name in known], notebook.source)
         return _made_of(combined, chosen, inputs, thousands, codes, fewest_rows, notebook)
     except TableError as error:
@@ -173,6 +200,16 @@ def read_table(
     except Exception as error:
         said = f"{notebook.source} cannot be read ({type(error).__name__}: {str(error)[:150]}). Export the table again."
         raise _naming_sheets(TableError(said), notebook) from error
+
+
+def _with_own_times(
+    raw: RawTable, clock: TimeOptions, taken: Collection[str], joining: Joining, notebook: Notebook
+) -> Area:
+    """Return a table as it is, or with a column for each tag, or the readings of tags that have times of their own."""
+    area = spread_tags(raw, clock, taken, joining, notebook)
+    if isinstance(area, Readings):
+        return area
+    return pair_readings(area, clock, taken, joining.values, notebook) or area
 
 
 def _names(value: str | Sequence[str] | None, option: str) -> tuple[str, ...]:
@@ -236,6 +273,11 @@ class _InputOptions:
                 name = names[0]
                 raise TableError(f"Column {quoted(name)} cannot be the {role} and the {roles[name]}. Name it once.")
 
+    def reads(self, name: str, also: Collection[str]) -> bool:
+        """Return whether a column is read at all, as an input, the label or for rules."""
+        wanted = name not in self.exclude if self.columns is None else name in self.columns
+        return wanted or name in also or name in self._kept_apart
+
     def choose(self, combined: Combined, also: Collection[str], source: str) -> list[str]:
         """Return the inputs, and the columns of `also`, which rules look at."""
         names = list(combined.frame.columns)
@@ -244,6 +286,7 @@ class _InputOptions:
         inputs = [name for name in wanted if name not in no_inputs]
         if not inputs:
             raise TableError(f"No column of {source} is left as an input; its columns are {listed(names)}.")
+        refuse_unknown(inputs, names, "columns", source)  # left out when tags were put on one clock
         return inputs
 
 
@@ -264,7 +307,9 @@ def _made_of(
     if groups is not None:
         rows = rows[np.argsort(groups.codes[rows], kind="stable")]
     _refuse_few_rows(len(rows), fewest_rows, notebook.source)
-    values = numbers_and_texts(frame, names, notebook, combined.decimal, thousands, codes)
+    values = frame[names]
+    if combined.alignment is None:
+        values = numbers_and_texts(frame, names, notebook, combined.decimal, thousands, codes)
     label = None if inputs.label is None else frame[inputs.label]
     if not np.array_equal(rows, np.arange(len(frame))):
         values = values.iloc[rows]
@@ -283,7 +328,10 @@ def _made_of(
     units = {name: unit for name, unit in combined.units.items() if name in values}
     group = None if groups is None else groups.named(rows)
     notes, clock = tuple(notebook.notes), combined.clock
-    return Table(values, times, clock.name, label, notebook.source, notes, units, group, clock.reader)
+    return Table(
+        values, times, clock.name, label, notebook.source, notes, units, group, clock.reader, combined.alignment,
+        combined.tags,
+    )  # fmt: skip
 
 
 def _refuse_few_rows(count: int, fewest: int, source: str) -> None:

@@ -15,6 +15,7 @@ from penstock._messages import listed, quoted
 from penstock._types import BoolArray
 
 if TYPE_CHECKING:
+    from penstock.io.align import Alignment
     from penstock.io.times import TimeReader
 
 
@@ -67,6 +68,21 @@ class Note:
 
     def __str__(self) -> str:
         return self.message
+
+
+@dataclass(frozen=True)
+class TagNote:
+    """What is known of the readings of a tag that has a clock of its own, and how it was put into rows."""
+
+    name: str
+    interval: float  # the usual seconds from one reading to the next; NaN if there are too few to say
+    hold: float  # seconds for which a reading stands
+    readings: int
+    bad: int  # of these, known to be bad or no number
+    held: float  # share of the rows that have an earlier reading
+    missing: float  # and of those without any
+    first: pd.Timestamp
+    last: pd.Timestamp
 
 
 class Notebook:
@@ -124,6 +140,10 @@ class Table:
         other, and the time stamps are in ascending order within each.
     time_reader : TimeReader or None
         How the time stamps were read.
+    alignment : Alignment or None
+        How tags with clocks of their own were put into rows; None if all have one clock.
+    tags : tuple of TagNote
+        Of each of these tags, what its readings are like.
 
     Examples
     --------
@@ -142,6 +162,8 @@ class Table:
     units: Mapping[str, str] = field(default_factory=dict[str, str])
     group: pd.Series | None = None
     time_reader: TimeReader | None = None
+    alignment: Alignment | None = None
+    tags: tuple[TagNote, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -312,7 +312,7 @@ class ServeOptions:
 def _seconds(name: str, value: Any) -> float:
     """Return a duration, a text or seconds, in seconds; a `ParameterError` if it is none."""
     if isinstance(value, str):
-        from penstock.columns import parse_duration
+        from penstock.io import parse_duration
 
         try:
             return parse_duration(value).total_seconds()

@@ -9,7 +9,7 @@ from typing import Any
 
 from sklearn.base import clone
 
-from penstock.detection import Model, fit_model
+from penstock.detection import LEARNT, Model, fit_model
 from penstock.io import InputError, RowSource, TableOptions, open_feed
 from penstock.live.alarm_files import ROW_SECONDS, AlarmClock
 from penstock.live.alarms import ALARM, Alarm, AlarmBook, Change, Event
@@ -120,7 +120,7 @@ def fit_again(
     `record` is of the same file, by any model: it says when rows are. `progress` gets what is being done.
     """
     periods = [_as_period(since, until, record) for since, until in excluded_periods(labels)]
-    names = [each.name for each in fields(model.reading) if each.name != "time_reader"]
+    names = [each.name for each in fields(model.reading) if each.name not in LEARNT]
     reading = {name: getattr(model.reading, name) for name in names}
     encoded = dict.fromkeys(encoding.column for encoding in model.inputs.encoded)
     modes: Any = model.modes.column or {name: str(rule) for name, rule in model.modes.rules}

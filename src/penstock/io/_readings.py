@@ -1,0 +1,515 @@
+"""Make readings of tables in which tags have times of their own, and put them into rows of one clock.
+
+Three kinds of tables have such tags: areas with clocks that differ, a row for each reading (long), and a column of times
+beside each tag (pairs). All become `Readings`; `align_all` makes one table of them.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from penstock._messages import counted, duration_in_words, in_columns, listed
+from penstock._types import BoolArray, FloatArray
+from penstock.io._align_kernels import IntArray, count_neighbours
+from penstock.io._clock import seems_time
+from penstock.io._numbers import ColumnReader, MissingCodes, text_column
+from penstock.io.align import NONE, Alignment, AlignOptions, align_readings, order_readings, plan_alignment
+from penstock.io.quality import is_bad, is_quality, tag_of
+from penstock.io.table import Notebook, TableError, TagNote
+from penstock.io.times import TimeOptions, TimeReader, column_times
+
+if TYPE_CHECKING:
+    from penstock.io._combine import RawTable
+
+SHARED = 0.6  # of the readings of a tag come at the next time at which any tag is read: it has no clock of its own
+_FEWEST_READINGS = 4  # of a tag: fewer do not show what is usual
+_HARDLY = 0.5  # of the whole period is common to all areas
+_HEAD = 5_000  # rows that show whether a column is a clock
+_ASCENDING = 0.9  # of the steps of a column of times that is a clock
+_TIME_WORD = re.compile(
+    r"(?:^|[\W_])(?:time|times|timestamp|datetime|date|zeit|zeitstempel|datum|uhrzeit|fecha|hora|heure|horodatage)"
+    r"(?:$|[\W_\d])|(?<=[a-z0-9])(?:Time|TimeStamp|Timestamp|DateTime)\b",
+    re.IGNORECASE,
+)
+_VALUE_WORD = re.compile(r"[\s_.:/|-]+(?:value|val|wert|valeur|valor|reading)$", re.IGNORECASE)
+_NO_TIME = np.iinfo(np.int64).min
+
+
+@dataclass(frozen=True)
+class ValueOptions:
+    """How values are read as numbers."""
+
+    thousands: str | None
+    codes: MissingCodes
+
+    def reader(self, decimal: str, source: str) -> ColumnReader:
+        return ColumnReader(decimal, self.thousands, self.codes, source)
+
+
+@dataclass(frozen=True, eq=False)
+class Readings:
+    """Readings of tags: which, when (microseconds, UTC where there is a zone), what (NaN: known to be bad)."""
+
+    name: str  # of the source
+    names: tuple[str, ...]
+    codes: NDArray[np.integer]
+    times: IntArray
+    values: FloatArray
+    zone: dt.tzinfo | None
+    time_name: str
+    words: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])  # of tags of text, by number
+    units: Mapping[str, str] = field(default_factory=dict[str, str])
+    time_reader: TimeReader | None = None
+
+    @classmethod
+    def of(
+        cls,
+        of_source: str,
+        columns: Mapping[str, tuple[IntArray, pd.Series[Any], BoolArray]],
+        zone: dt.tzinfo | None,
+        time_name: str,
+        reader: ColumnReader,
+        units: Mapping[str, str],
+    ) -> Readings:
+        """Make readings of columns: the times, the values, and which of them are readings."""
+        parts, words = [], dict[str, Sequence[str]]()
+        for number, (name, (times, column, there)) in enumerate(columns.items()):
+            read = reader.read_frame(column.to_frame(name), [name])[name]
+            if read.dtype != np.float64:
+                codes, words[name] = pd.factorize(read)
+                read = pd.Series(np.where(codes < 0, np.nan, codes.astype(np.float64)))
+            there = there & (times != _NO_TIME)
+            parts.append((np.full(int(there.sum()), number, dtype=np.int32), times[there], read.to_numpy()[there]))
+        joined = (np.concatenate(some) for some in zip(*parts, strict=True))
+        return cls(of_source, tuple(columns), *joined, zone, time_name, words, units)
+
+    def only(self, wanted: Collection[str]) -> Readings:
+        """Return the readings of some tags."""
+        names = tuple(name for name in self.names if name in wanted)
+        if names == self.names:
+            return self
+        places = np.array([names.index(name) if name in wanted else -1 for name in self.names], dtype=np.int32)
+        codes = places[self.codes]
+        there = codes >= 0
+        return replace(self, names=names, codes=codes[there], times=self.times[there], values=self.values[there])
+
+
+def microseconds(times: pd.DatetimeIndex) -> IntArray:
+    """Return times as whole microseconds since 1970, in UTC if they have a zone; _NO_TIME for those that are missing."""
+    return np.asarray(times.as_unit("us").asi8)
+
+
+def shared_stamps(codes: NDArray[np.integer], times: IntArray, count: int) -> tuple[float, bool]:
+    """Return which share of readings comes at the time of the one before of their tag, and whether tags share stamps.
+
+    codes, times : of readings in order of time.
+    count : of the tags.
+
+    >>> times = np.array([0, 0, 60, 60, 120, 120, 180, 240, 240])
+    >>> shared_stamps(np.array([0, 1, 0, 1, 0, 1, 0, 0, 1]), times, 2), shared_stamps(np.arange(9) % 2, np.arange(9), 2)
+    ((0.0, True), (0.0, False))
+    """
+    counts = np.zeros((3, count), dtype=np.int64)
+    count_neighbours(codes, times, counts)
+    enough = counts[0] >= _FEWEST_READINGS
+    shared = counts[2] >= SHARED * (counts[0] - counts[1] - 1)
+    return float(counts[1].sum() / max(1, len(times))), bool(shared[enough].all())
+
+
+def without_bad_readings(raw: RawTable, taken: Collection[str], notebook: Notebook) -> RawTable:
+    """Return a table without its columns of quality; readings that these call bad are missing."""
+    frame = raw.frame
+    quality = [name for name in frame.columns if name not in taken and is_quality(name, frame[name])]
+    if not quality:
+        return raw
+    names = [name for name in frame.columns if not _is_clock(frame[name], name, raw)]
+    beside = {name: tag for name in quality if (tag := tag_of(name, names)) is not None and tag not in quality}
+    masked, total = {}, 0
+    for name, tag in beside.items():
+        bad = is_bad(frame[name]) & frame[tag].notna().to_numpy()
+        if bad.any():
+            masked[tag] = frame[tag].mask(bad)
+            total += int(bad.sum())
+    if not beside:
+        return raw
+    said = f"{counted(total, 'reading')} of {raw.name} taken as missing, being bad by {in_columns(beside)}."
+    if not total:
+        said = f"No reading of {raw.name} is bad by {in_columns(beside)}."
+    notebook.add("bad quality", said, total, tuple(masked), changed=total > 0)
+    return replace(raw, frame=frame.assign(**masked).drop(columns=list(beside)))
+
+
+def area_readings(
+    raw: RawTable, clock_name: str, times: pd.DatetimeIndex, names: Sequence[str], options: ValueOptions, log: Notebook
+) -> Readings:
+    """Make readings of a table with one clock; an empty cell is a missing reading, or none if most cells are empty."""
+    stamps = microseconds(times)
+    reader = options.reader(raw.decimal, raw.name)
+    columns = {}
+    for name in names:
+        there = raw.frame[name].notna().to_numpy()
+        rows = np.flatnonzero(there)
+        own_clock = len(rows) > 1 and (np.diff(rows) == 1).sum() < SHARED * (len(rows) - 1)
+        columns[name] = (stamps, raw.frame[name], there if own_clock else np.ones(len(there), dtype=np.bool_))
+    _note_missing_times(stamps, raw.name, log)
+    found = Readings.of(raw.name, columns, times.tz, clock_name, reader, raw.units)
+    reader.note(log)
+    return found
+
+
+def _note_missing_times(stamps: IntArray, source: str, notebook: Notebook) -> None:
+    without = int((stamps == _NO_TIME).sum())
+    if without:
+        said = f"{counted(without, 'row')} of {source} without a time stamp that can be read left out."
+        notebook.add("missing times", said, without, changed=True)
+
+
+def long_readings(
+    raw: RawTable,
+    tag_codes: NDArray[np.integer],
+    tags: Sequence[str],
+    value: str,
+    clock_name: str,
+    times: pd.DatetimeIndex,
+    options: ValueOptions,
+    notebook: Notebook,
+) -> Readings:
+    """Make readings of a table with a row for each of them; `tag_codes` are −1 for rows without a tag."""
+    stamps = microseconds(times)
+    column, reader = raw.frame[value], options.reader(raw.decimal, raw.name)
+    _note_missing_times(stamps, raw.name, notebook)
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "iuf":
+        numbers = reader.read_frame(column.to_frame(), [value])[value].to_numpy()
+        there = (stamps != _NO_TIME) & (tag_codes >= 0)
+        if not there.all():
+            tag_codes, stamps, numbers = tag_codes[there], stamps[there], numbers[there]
+        found = Readings(raw.name, tuple(tags), tag_codes, stamps, numbers, times.tz, clock_name, units=raw.units)
+    else:
+        columns = {}
+        for code, tag in enumerate(tags):
+            mine = tag_codes == code
+            rows = np.ones(int(mine.sum()), dtype=np.bool_)
+            columns[tag] = (stamps[mine], column[mine].reset_index(drop=True), rows)
+        found = Readings.of(raw.name, columns, times.tz, clock_name, reader, raw.units)
+    reader.note(notebook)
+    return found
+
+
+def pair_readings(
+    raw: RawTable, options: TimeOptions, taken: Collection[str], values: ValueOptions, notebook: Notebook
+) -> Readings | None:
+    """Make readings of a table with a column of times beside each tag, or some tags; None if it is none.
+
+    Such a table is known by its content: several columns of times that ascend and differ, each next to columns of
+    numbers. A column that is named like the others of time but cannot be read is left out with its tags, and named.
+    """
+    frame = raw.frame
+    names = [name for name in frame.columns if name not in taken]
+    clocks = [name for name in names if _is_clock(frame[name], name, raw)]
+    if options.columns or len(clocks) < 2 or len({frame[name].dtype.kind == "M" for name in clocks}) > 1:
+        return None
+    broken = _broken_clocks(names, clocks, frame)
+    owned = _beside(names, [*clocks, *broken])
+    if owned is None:
+        return None
+    whole = pd.concat([frame[name] for name in clocks], ignore_index=True)
+    read = column_times(whole, options)
+    read.note(clocks[0], notebook)
+    index = read.index(options.zone, clocks[0], notebook)
+    stamps = dict(zip(clocks, np.split(microseconds(index), len(clocks)), strict=True))
+    first = stamps[clocks[0]]
+    if not broken and all(np.array_equal(each, first) for each in stamps.values()):
+        return None  # one clock, written several times
+    tags = _tag_names({name: clock for clock, some in owned.items() for name in some}, raw.unnamed)
+    columns, untimed = {}, 0
+    for clock in clocks:
+        for name in owned[clock]:
+            untimed += int((frame[name].notna().to_numpy() & (stamps[clock] == _NO_TIME)).sum())
+            columns[tags[name]] = (stamps[clock], frame[name], np.ones(len(frame), dtype=np.bool_))
+    said = f"{raw.name} has a time beside each tag: {len(columns):,} tags, {len(clocks):,} columns of times."
+    notebook.add("times beside tags", said, len(columns), tuple(columns))
+    if untimed:
+        said = f"{counted(untimed, 'reading')} of {raw.name} without a time that can be read left out."
+        notebook.add("missing times", said, untimed, changed=True)
+    lost = [name for clock in broken for name in owned[clock]]
+    if lost:
+        said = f"Left out: {listed(lost)} of {raw.name}, as {in_columns(broken)} beside cannot be read as times."
+        notebook.add("broken times", said, len(lost), tuple(lost), changed=True)
+    reader = values.reader(raw.decimal, raw.name)
+    units = {tags[name]: unit for name, unit in raw.units.items() if name in tags}
+    found = Readings.of(raw.name, columns, index.tz, clocks[0], reader, units)
+    reader.note(notebook)
+    return replace(found, time_reader=read.reader(options.zone))
+
+
+def _is_clock(column: pd.Series[Any], name: str, raw: RawTable) -> bool:
+    """Return whether a column holds times that ascend; of numbers, only if it is named like a time or not at all."""
+    kind = column.dtype.kind
+    if kind in "bcm" or (kind in "iuf" and name not in raw.unnamed and not _TIME_WORD.search(name)):
+        return False
+    if kind != "M" and not seems_time(column):
+        return False
+    sample = column_times(column.iloc[:_HEAD].dropna(), TimeOptions())
+    times = sample.typed if sample.typed is not None else pd.DatetimeIndex(sample.times)
+    steps = np.diff(times.dropna().asi8)
+    return len(steps) > 0 and bool(max((steps > 0).mean(), (steps < 0).mean()) >= _ASCENDING)
+
+
+def _broken_clocks(names: Sequence[str], clocks: Sequence[str], frame: pd.DataFrame) -> list[str]:
+    """Return columns that are named as the columns of times are, but hold none."""
+    before = os.path.commonprefix(clocks)
+    after = os.path.commonprefix([name[::-1] for name in clocks])[::-1]
+    others = [name for name in names if name not in clocks]
+    return [
+        name
+        for name in others
+        if (_TIME_WORD.search(before) and name.startswith(before))
+        or (_TIME_WORD.search(after) and name.endswith(after))
+        or (_TIME_WORD.search(name) and frame[name].dtype.kind not in "iuf")
+    ]
+
+
+def _beside(names: Sequence[str], clocks: Collection[str]) -> dict[str, list[str]] | None:
+    """Return the columns that belong to each column of times, after or before it; None if one has none.
+
+    >>> _beside(["t1", "a", "t2", "b", "c"], ["t1", "t2"]), _beside(["a", "t1", "b", "t2"], ["t1", "t2"])
+    ({'t1': ['a'], 't2': ['b', 'c']}, {'t1': ['a'], 't2': ['b']})
+    >>> _beside(["t1", "t2", "a"], ["t1", "t2"]) is None
+    True
+    """
+    ordered = list(names)
+    if ordered[0] not in clocks:
+        if ordered[-1] not in clocks:
+            return None
+        ordered.reverse()
+    owned: dict[str, list[str]] = {}
+    for name in ordered:
+        if name in clocks:
+            current = owned.setdefault(name, [])
+        else:
+            current.append(name)
+    if not all(owned.values()):
+        return None
+    return {clock: owned[clock] for clock in names if clock in owned}
+
+
+def _tag_names(clock_of: Mapping[str, str], unnamed: Collection[str]) -> dict[str, str]:
+    """Return the names of tags by column: that of the column, or of its times, without "value" where all have it."""
+    found = {}
+    for name, clock in clock_of.items():
+        called = clock if name in unnamed and clock not in unnamed else name
+        found[name] = _VALUE_WORD.sub("", called)
+    return found if len(set(found.values())) == len(found) else {name: name for name in clock_of}
+
+
+def refuse_some_zones(names: Sequence[str], zones: Sequence[dt.tzinfo | None]) -> None:
+    """Raise if the times of some areas have a zone and those of others have none."""
+    if len({zone is None for zone in zones}) > 1:
+        raise TableError(
+            f"Of {listed(names)} some have time stamps with a zone and some without, and cannot be joined. Pass "
+            f"timezone."
+        )
+
+
+def merge_periods(areas: Sequence[Readings], notebook: Notebook) -> list[Readings]:
+    """Put readings of the same tags in periods that follow each other together; raise if these overlap."""
+    found: list[Readings] = []
+    for area in sorted((area for area in areas if len(area.times)), key=lambda each: int(each.times.min())):
+        before = next((each for each in found if set(each.names) & set(area.names)), None)
+        if before is None:
+            found.append(area)
+            continue
+        if int(before.times.max()) > int(area.times.min()):
+            shared = listed([name for name in area.names if name in before.names], most=4)
+            raise TableError(
+                f"{before.name} and {area.name} both have {shared}, and at the same time. Rename the tags of one, or "
+                f"read the files apart."
+            )
+        refuse_some_zones([before.name, area.name], [before.zone, area.zone])
+        if before.words or area.words:
+            raise TableError(
+                f"{before.name} and {area.name} have tags of text, and cannot be put together. Do it first."
+            )
+        names = tuple(dict.fromkeys((*before.names, *area.names)))
+        places = np.array([names.index(name) for name in area.names], dtype=np.int32)
+        merged = replace(
+            before,
+            names=names,
+            codes=np.concatenate([before.codes, places[area.codes]]),
+            times=np.concatenate([before.times, area.times]),
+            values=np.concatenate([before.values, area.values]),
+            units={**area.units, **before.units},
+        )
+        found[found.index(before)] = merged
+        notebook.add("appended files", f"{area.name} was put after {before.name}.", 2)
+    return found
+
+
+def align_all(
+    areas: Sequence[Readings],
+    options: AlignOptions,
+    states: Collection[str | None],
+    max_cells: int,
+    notebook: Notebook,
+    known: Alignment | None = None,
+) -> tuple[pd.DataFrame, pd.DatetimeIndex, Alignment, tuple[TagNote, ...]]:
+    """Put the readings of all areas into rows of one clock.
+
+    states : tags of which the last reading counts.
+    known : the clock of a model, which is taken as far as it has the tags.
+    """
+    if not areas:
+        raise TableError(f"No column of {notebook.source} is left as an input.")
+    refuse_some_zones([area.name for area in areas], [area.zone for area in areas])
+    common, whole = common_period([area.name for area in areas], [area.times for area in areas])
+    if common < _HARDLY * whole:
+        said = f"The areas overlap in {duration_in_words(common / 1e6)} of {duration_in_words(whole / 1e6)} only;"
+        notebook.add("short overlap", f"{said} elsewhere the values of some are missing.", len(areas))
+    names = [name for area in areas for name in area.names]
+    words = {name: some for area in areas for name, some in area.words.items()}
+    starts = np.cumsum([0, *(len(area.names) for area in areas)])
+    if len(areas) == 1:
+        codes, times, values = areas[0].codes, areas[0].times, areas[0].values
+    else:
+        codes = np.concatenate([area.codes + start for area, start in zip(areas, starts[:-1], strict=True)])
+        times, values = (np.concatenate([getattr(area, part) for area in areas]) for part in ("times", "values"))
+    zone = areas[0].zone
+    codes, times, values = order_readings(codes, times, values)
+    if known is None:
+        names, codes, times, values = _without_rare(names, codes, times, values, notebook)
+    first = pd.Timestamp(times[0], unit="us", tz="UTC")
+    local = None if zone is None else first.tz_convert(zone).utcoffset()
+    offset = 0 if local is None else local // dt.timedelta(microseconds=1)
+    held_as_they_are = [number for number, name in enumerate(names) if name in words or name in states]
+    if known is not None:
+        options = replace(options, step=known.step)
+    plan = plan_alignment(names, codes, times, values, options, states=held_as_they_are, offset=offset)
+    if known is not None:
+        plan = known.with_tags(plan.tags)
+    most = min(len(times), (int(times[-1]) - int(times[0])) // plan.step + 1)
+    if most * len(names) > max_cells:
+        how = "at all their times" if options.step == NONE else f"in steps of {duration_in_words(plan.step / 1e6)}"
+        raise TableError(
+            f"{notebook.source} has {len(names):,} tags, and up to {most:,} rows {how}, which may not fit into memory. "
+            f"Pass a longer step (--step), fewer tags or a shorter period, or a larger max_bytes (--max-bytes).",
+            "step",
+        )
+    found = align_readings(plan, codes, times, values)
+    if not len(found.rows):
+        raise TableError(f"{notebook.source} has no reading that is a number. Check that the export was complete.")
+    frame = pd.DataFrame(found.rows.values, columns=pd.Index(names), copy=False)
+    for name in names:
+        if name in words:
+            numbers = frame[name].to_numpy()
+            there = ~np.isnan(numbers)
+            texts = np.full(len(numbers), None, dtype=object)
+            texts[there] = np.asarray(words[name], dtype=object)[numbers[there].astype(np.intp)]
+            frame[name] = text_column(texts.tolist())
+    index = pd.DatetimeIndex(found.rows.times.astype("M8[us]"))
+    index = index if zone is None else index.tz_localize("UTC").tz_convert(zone)
+    notes = tuple(_tag_notes(plan, codes, times, values, found.own, found.held, len(frame), zone))
+    _note_alignment(plan, options, notes, notebook)
+    return frame, index, plan, notes
+
+
+def common_period(names: Sequence[str], times: Sequence[IntArray]) -> tuple[int, int]:
+    """Return how long all areas have readings, and how long any has; raise if there is no time at which all have."""
+    empty = [name for name, some in zip(names, times, strict=True) if not len(some)]
+    if empty:
+        raise TableError(f"{listed(empty)} has no reading with a time. Check that the export was complete.")
+    firsts, lasts = [int(some.min()) for some in times], [int(some.max()) for some in times]
+    if max(firsts) > min(lasts):
+        spans = [
+            f"{name}: {_shown(first)} to {_shown(last)}" for name, first, last in zip(names, firsts, lasts, strict=True)
+        ]
+        raise TableError(
+            f"The areas have no time in common, so that they cannot be joined ({'; '.join(spans[:4])}). Export them for "
+            f"the same period, or read them apart."
+        )
+    return min(lasts) - max(firsts), max(lasts) - min(firsts)
+
+
+def _shown(microseconds_: int) -> str:
+    return str(pd.Timestamp(microseconds_, unit="us").floor("s"))
+
+
+def _without_rare(
+    names: list[str], codes: NDArray[np.integer], times: IntArray, values: FloatArray, notebook: Notebook
+) -> tuple[list[str], NDArray[np.integer], IntArray, FloatArray]:
+    """Leave out tags with so few readings that nothing is usual for them."""
+    readings = np.bincount(codes[np.isfinite(values)], minlength=len(names))
+    rare = readings < min(_FEWEST_READINGS, int(readings.max(initial=0)))
+    if not rare.any():
+        return names, codes, times, values
+    left = [name for name, few in zip(names, rare, strict=True) if few]
+    said = f"Left out, with fewer than {_FEWEST_READINGS} readings: {in_columns(left)}."
+    notebook.add("rare tags", said, len(left), tuple(left), changed=True)
+    places = np.cumsum(~rare) - 1
+    kept = ~rare[codes]
+    some = [name for name, few in zip(names, rare, strict=True) if not few]
+    return some, places[codes[kept]].astype(np.int32), times[kept], values[kept]
+
+
+def _tag_notes(
+    plan: Alignment,
+    codes: NDArray[np.integer],
+    times: IntArray,
+    values: FloatArray,
+    own: IntArray,
+    held: IntArray,
+    rows: int,
+    zone: dt.tzinfo | None,
+) -> Iterator[TagNote]:
+    p = len(plan.tags)
+    readings = np.bincount(codes, minlength=p)
+    bad = readings - np.bincount(codes[np.isfinite(values)], minlength=p)
+    last = np.zeros(p, dtype=np.int64)
+    last[codes] = times  # times ascend: the last one stays
+    first = np.zeros(p, dtype=np.int64)
+    first[codes[::-1]] = times[::-1]
+    for code, tag in enumerate(plan.tags):
+        ends = (pd.Timestamp(int(each[code]), unit="us", tz=None if zone is None else "UTC") for each in (first, last))
+        yield TagNote(
+            tag.name,
+            tag.interval / 1e6 if tag.interval else np.nan,
+            tag.hold / 1e6,
+            int(readings[code]),
+            int(bad[code]),
+            float(held[code] / rows),
+            float(1 - (own[code] + held[code]) / rows),
+            *(end if zone is None else end.tz_convert(zone) for end in ends),
+        )
+
+
+def _note_alignment(plan: Alignment, options: AlignOptions, tags: Sequence[TagNote], notebook: Notebook) -> None:
+    """Say in words what was done."""
+    known = sorted(tag.interval for tag in tags if tag.interval == tag.interval)
+    if options.step == NONE:
+        said = f"The {len(tags):,} tags have times of their own: each time is a row, and tags without a reading there"
+        notebook.add("joined files", f"{said} are missing.", len(tags))
+        return
+    step = plan.step / 1e6
+    clocks = 1 + sum(later > 1.2 * before for before, later in pairwise(known))
+    ends = [duration_in_words(each) for each in (known[0], known[-1])] if known else ["?"]
+    every = ends[0] if len(set(ends)) == 1 else f"{ends[0]} to {ends[-1]}"
+    rates = "1 rate" if clocks == 1 else f"{clocks:,} rates"
+    said = (
+        f"The {len(tags):,} tags were put on one clock: {rates} (every {every}), aligned to {duration_in_words(step)}"
+    )
+    slower = [tag for tag in tags if tag.interval > step * 1.2]
+    if slower:
+        longest = duration_in_words(max(tag.hold for tag in slower))
+        said = f"{said}; {len(slower):,} of {len(tags):,} are slower, and their readings stand for up to {longest}"
+    held, missing = (100 * np.mean([getattr(tag, part) for tag in tags]) for part in ("held", "missing"))
+    said = f"{said}. {held:.0f} % of the values are held, {missing:.0f} % are missing."
+    notebook.add("aligned", said, len(tags), tuple(tag.name for tag in tags), changed=True)
