@@ -18,12 +18,6 @@ from penstock._messages import counted, quoted
 from penstock.io._time_texts import is_clock_alone, is_time
 from penstock.io.table import TableError
 
-_BOMS = {
-    codecs.BOM_UTF32_LE: "utf-32",  # before that of UTF-16, which it begins with
-    codecs.BOM_UTF32_BE: "utf-32",
-    codecs.BOM_UTF16_LE: "utf-16",
-    codecs.BOM_UTF16_BE: "utf-16",
-}
 SEPARATORS = ("\t", ";", "|", ",")  # of two that fit equally well the first: a comma may be decimal
 MOST_COLUMNS = 50_000
 HEAD_BYTES = 2**16  # that are enough to learn the layout, if they hold three lines
@@ -71,23 +65,14 @@ class _Record:
         return sum(1 for field in self.fields if field.strip())
 
 
-def likely_encodings(start: bytes, name: str) -> list[str]:
-    """Return encodings to try in turn, by the first bytes of a text; TableError if they are of another kind of file."""
-    for mark, encoding in _BOMS.items():
-        if start.startswith(mark):
-            return [encoding]
+def refuse_foreign(start: bytes, name: str) -> None:
+    """Raise if the first bytes are those of another kind of file than a text with separators."""
     for magic, (what, advice) in _FOREIGN.items():
         if start.startswith(magic):
             raise TableError(f"{name} is {what}, not a table. {advice}.")
     for mark, what in _MARKUP.items():
         if start.removeprefix(codecs.BOM_UTF8).lstrip().startswith(mark):
             raise TableError(f"{name} is {what}, not a table. Export it as CSV.")
-    half = len(start) // 2
-    if half >= 4 and start[1::2].count(0) > 0.8 * half and start[::2].count(0) == 0:
-        return ["utf-16-le"]
-    if half >= 4 and start[::2].count(0) > 0.8 * half and start[1::2].count(0) == 0:
-        return ["utf-16-be"]
-    return ["utf-8", "cp1252", "latin-1"]
 
 
 def is_enough(lines: int, size: int) -> bool:

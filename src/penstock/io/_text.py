@@ -23,14 +23,15 @@ import pandas as pd
 
 from penstock._messages import counted, listed, quoted
 from penstock.io._combine import RawTable, own_names
+from penstock.io._encodings import UTF8, Encoding, find_encoding, marked_encoding
 from penstock.io._layout import (
     HEAD_BYTES,
     HEAD_LINES,
     Layout,
     find_layout,
     is_enough,
-    likely_encodings,
     refuse_binary,
+    refuse_foreign,
     single_blanks,
 )
 from penstock.io.table import Notebook, TableError
@@ -80,16 +81,17 @@ class CleanBytes:
     stays bounded by the longest line. With a blank as `separator`, any number of blanks and tabs is one.
     """
 
-    def __init__(self, source: TextSource, encoding: str, width: int = 1, separator: str = ",") -> None:
+    def __init__(self, source: TextSource, encoding: Encoding, width: int = 1, separator: str = ",") -> None:
         self._source, self._name, self._encoding, self._width = source, source.name, encoding, width
         self._blanks = separator == " "
         try:
-            self._is_utf8 = codecs.lookup(encoding).name == "utf-8"
-            self._decoder = codecs.getincrementaldecoder(encoding)()
-            "x".encode(encoding)  # refuses codecs that are not of text
+            self._is_utf8 = codecs.lookup(encoding.name).name == "utf-8"
+            self._decoder = codecs.getincrementaldecoder(encoding.name)(encoding.errors)
+            "x".encode(encoding.name)  # refuses codecs that are not of text
         except (LookupError, TypeError, ValueError):
             raise TableError(
-                f"There is no encoding {quoted(encoding)}. Use a name that Python knows, such as 'utf-8' or 'cp1252'."
+                f"There is no encoding {quoted(encoding.name)}. Use one that Python knows, such as 'utf-8' or 'cp1252'.",
+                "encoding",
             ) from None
         self._pending = b""
         self._waiting = b""  # a blank or a line end at the end of a chunk: blanks may follow in the next
@@ -156,7 +158,7 @@ class CleanBytes:
             return raw  # as nearly always: ten times as fast as decoding it
         try:
             text = self._decoder.decode(raw, final=not raw)
-            return raw if self._is_utf8 else text.encode()
+            return raw if self._is_utf8 and self._encoding.errors == "strict" else text.encode()
         except UnicodeError as error:
             raise WrongEncodingError(str(error)) from None
 
@@ -246,28 +248,45 @@ class TextOptions:
 
 
 def read_text(source: TextSource, options: TextOptions, notebook: Notebook) -> RawTable:
-    """Read a text in the first encoding that fits, and note which, if it was not given."""
+    """Read a text as UTF-8, or in the encoding that is given or found, and note which was found."""
     options.check()
-    encodings = [str(options.encoding)]
-    if not options.encoding:
+    if options.encoding:
+        encoding = Encoding(str(options.encoding))
+    else:
         with source.open() as file:
-            encodings = likely_encodings(_read(file, source.name, 4096), source.name)
-    for encoding in encodings:
-        try:
-            table = _read_as(source, encoding, options, notebook)
-        except WrongEncodingError as error:
-            if encoding == encodings[-1]:
-                raise TableError(f"{source.name} is not {encoding} ({error}). Name its encoding.") from None
-            continue
-        if not options.encoding and encoding != "utf-8":
-            guessed = encoding in ("cp1252", "latin-1")
-            why = ", as it is not UTF-8. Another encoding can be set if names or texts look wrong" if guessed else ""
-            notebook.add("encoding", f"{source.name} was read as {encoding}{why}.", 1)
-        return table
-    raise AssertionError("no encoding to try")
+            start = _read(file, source.name, 4096)
+        marked = marked_encoding(start)
+        if marked is None:
+            refuse_foreign(start, source.name)
+        encoding = UTF8 if marked is None else Encoding(marked)
+        if encoding is not UTF8:
+            notebook.add("encoding", f"{source.name} was read as {encoding.name}.", 1)
+    try:
+        return _read_as(source, encoding, options, notebook)
+    except WrongEncodingError as error:
+        if encoding is not UTF8:
+            raise TableError(
+                f"{source.name} is not {encoding.name} ({error}). Name its encoding.", "encoding"
+            ) from None
+    encoding = find_encoding(_raw_chunks(source))
+    notebook.add("encoding", encoding.note(source.name), 1)
+    try:
+        return _read_as(source, encoding, options, notebook)
+    except WrongEncodingError as error:
+        said = f"{source.name} is neither UTF-8 nor {encoding.name} ({error}). Name its encoding."
+        raise TableError(said, "encoding") from None
 
 
-def _read_as(source: TextSource, encoding: str, options: TextOptions, notebook: Notebook) -> RawTable:
+def _raw_chunks(source: TextSource) -> Iterator[bytes]:
+    """Yield the bytes as they are, at most as many as may be read."""
+    with source.open() as file:
+        size = 0
+        while size <= source.max_bytes and (chunk := _read(file, source.name, _CHUNK)):
+            size += len(chunk)
+            yield chunk
+
+
+def _read_as(source: TextSource, encoding: Encoding, options: TextOptions, notebook: Notebook) -> RawTable:
     with CleanBytes(source, encoding) as stream:
         head = stream.head()
     if not head.strip():
@@ -297,12 +316,12 @@ def column_names(layout: Layout, name: str) -> tuple[list[str], tuple[str, ...]]
     return own_names([given[number] if number < len(given) else "" for number in range(layout.width)], name)
 
 
-def _read_frame(source: TextSource, encoding: str, layout: Layout) -> pd.DataFrame:
+def _read_frame(source: TextSource, encoding: Encoding, layout: Layout) -> pd.DataFrame:
     """Pass the rows to pandas; of a large file, once it is checked, the path, as pandas then reads in parallel.
 
     A text that may become too large is checked first too, before pandas keeps any of it.
     """
-    plain = source.path is not None and encoding == "utf-8" and layout.separator != " "
+    plain = source.path is not None and encoding == UTF8 and layout.separator != " "
     by_path = plain and source.most_bytes >= _LARGE
     if by_path or source.most_bytes * layout.width > most_cells(source.max_bytes):
         with CleanBytes(source, encoding, layout.width, layout.separator) as stream:
@@ -318,7 +337,7 @@ def _read_frame(source: TextSource, encoding: str, layout: Layout) -> pd.DataFra
 
 
 @contextmanager
-def _rows(source: TextSource, encoding: str, layout: Layout) -> Iterator[CleanBytes]:
+def _rows(source: TextSource, encoding: Encoding, layout: Layout) -> Iterator[CleanBytes]:
     """Open the text below the header."""
     with CleanBytes(source, encoding, layout.width, layout.separator) as stream:
         lines = stream.head().split(b"\n", layout.lines_above)[: layout.lines_above]
@@ -326,7 +345,9 @@ def _rows(source: TextSource, encoding: str, layout: Layout) -> Iterator[CleanBy
         yield stream
 
 
-def _parse(readable: CleanBytes | str, source: TextSource, encoding: str, layout: Layout, **more: Any) -> pd.DataFrame:
+def _parse(
+    readable: CleanBytes | str, source: TextSource, encoding: Encoding, layout: Layout, **more: Any
+) -> pd.DataFrame:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)  # a longer first row would lose its end
@@ -357,12 +378,12 @@ def _parse(readable: CleanBytes | str, source: TextSource, encoding: str, layout
         raise TableError(said) from None
 
 
-def _refuse_ragged(source: TextSource, encoding: str, layout: Layout) -> None:
+def _refuse_ragged(source: TextSource, encoding: Encoding, layout: Layout) -> None:
     with _rows(source, encoding, layout) as stream:
         refuse_ragged(stream, layout.separator, layout.width, source.name, layout.lines_above)
 
 
-def _restore_texts(frame: pd.DataFrame, source: TextSource, encoding: str, layout: Layout) -> None:
+def _restore_texts(frame: pd.DataFrame, source: TextSource, encoding: Encoding, layout: Layout) -> None:
     """Read columns again as text where pandas, which reads in pieces, found text in one and numbers in another."""
     objects = [number for number, kind in zip(frame.columns, frame.dtypes, strict=True) if kind.kind == "O"]
     mixed = [number for number in objects if pd.api.types.infer_dtype(frame[number]).startswith("mixed")]
