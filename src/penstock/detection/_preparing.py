@@ -18,7 +18,7 @@ from penstock._types import BoolArray, IndexArray
 from penstock.columns import LIKE_A_LABEL, ColumnReport, InputChoice, check_columns, choose_inputs
 from penstock.detection.modes import CHANGING, UNKNOWN, ModePlan
 from penstock.explain import Truth, split_unit
-from penstock.io import Note, Table, TableError, as_zone, read_table, refuse_unknown
+from penstock.io import Note, Table, TableError, as_zone, is_address, read_table, refuse_unknown, source_name
 from penstock.options import FitOptions, ScoreOptions, about, as_names
 
 Progress = Callable[[str], None]
@@ -45,6 +45,7 @@ class Reading:
     missing: tuple[str, ...] = ()
     time_format: str | None = None
     names: tuple[str, ...] = ()
+    query: str | None = None  # not saved in models: other rows are other queries
 
     @classmethod
     def of(cls, options: FitOptions) -> Reading:
@@ -66,13 +67,14 @@ class Reading:
             for option, names in (("columns", self.columns or ()), ("exclude", self.exclude)):
                 refuse_unknown(names, (*source.names, *labels, str(source.time_name)), option, source.source)
             return source
-        progress(f"reading {source}" if isinstance(source, str | os.PathLike) else "reading the table")
+        path = isinstance(source, str | os.PathLike) and not is_address(source)
+        progress(f"reading {source if path else source_name(source)}")
         given = {field.name: getattr(self, field.name) for field in fields(self)}
         return read_table(source, **given, also=also, fewest_rows=fewest_rows, group_needed=group_needed)
 
     def for_new_data(self, options: ScoreOptions) -> Reading:
         """Return how new data are read: as before but for the options; all columns, and no label unless it is given."""
-        return replace(self, columns=None, exclude=(), **{"label": None, **_given(options)})
+        return replace(self, columns=None, exclude=(), **{"label": None, "query": None, **_given(options)})
 
     def with_columns(self, extra: Sequence[str]) -> Reading:
         """Read these columns too, which decide modes and training periods, whether or not they are inputs."""

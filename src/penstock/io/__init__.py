@@ -11,15 +11,17 @@ from penstock.io._files import files_of, need_pyarrow, parquet_pieces
 from penstock.io._row_values import Columns, TableOptions, is_number, quoted
 from penstock.io._time_texts import read_stamps
 from penstock.io.feeds import Feed, InputError, PipeFeed, open_feed
-from penstock.io.read import read_table
+from penstock.io.read import read_table, source_name
 from penstock.io.rows import Batch, Fault, RowSource, check_position
 from penstock.io.sinks import JsonLinesSink, OutputError, OutputMark, continue_sink, open_sink
 from penstock.io.snapshots import SnapshotError, Snapshots, differences
+from penstock.io.sql import file_of_address, is_address, public_query
 from penstock.io.table import Note, Notebook, Table, TableError, refuse_unknown
 
 __all__ = [
     "Batch", "Columns", "Fault", "Feed", "InputError", "JsonLinesSink", "Note", "Notebook", "OutputError", "OutputMark",
     "PipeFeed", "RowSource", "SnapshotError", "Snapshots", "Table", "TableError", "TableOptions", "TimeOptions",
-    "as_zone", "check_position", "continue_sink", "differences", "files_of", "is_number", "need_pyarrow", "open_feed",
-    "open_sink", "parquet_pieces", "quoted", "read_stamps", "read_table", "refuse_unknown",
+    "as_zone", "check_position", "continue_sink", "differences", "file_of_address", "files_of", "is_address",
+    "is_number", "need_pyarrow", "open_feed", "open_sink", "parquet_pieces", "public_query", "quoted", "read_stamps",
+    "read_table", "refuse_unknown", "source_name",
 ]  # fmt: skip

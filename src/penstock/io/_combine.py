@@ -38,6 +38,7 @@ class RawTable:
     decimal: str = "."
     unnamed: tuple[str, ...] = ()  # columns that were given their names by us
     units: Mapping[str, str] = field(default_factory=dict[str, str])  # of columns for which the source says it
+    area: str = ""  # the name that the user gave to this part of the plant: never appended to another
 
 
 def own_names(names: Sequence[str], source: str) -> tuple[list[str], tuple[str, ...]]:

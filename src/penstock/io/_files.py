@@ -317,6 +317,29 @@ def is_in_memory(source: object) -> bool:
     return known or hasattr(source, "to_pandas") or hasattr(source, "collect")
 
 
+def are_areas(source: object) -> bool:
+    """Return whether this is a table or a path for each area of a plant, rather than the values of each column.
+
+    >>> are_areas({"turbine": pd.DataFrame(), "generator": "generator.csv"}), are_areas({"flow": [1.0, 2.0]})
+    (True, False)
+    """
+    if not isinstance(source, Mapping) or not source:
+        return False
+    kinds = [_is_area(each) for each in source.values()]
+    if any(kinds) and not all(kinds):
+        odd = [str(name) for name, kind in zip(source, kinds, strict=True) if not kind]
+        raise TableError(
+            f"Some values are tables or paths, and {listed(odd, most=3)} is neither. Give a table for each area."
+        )
+    return all(kinds)
+
+
+def _is_area(value: object) -> bool:
+    frame = isinstance(value, pd.DataFrame | Mapping | str | os.PathLike)
+    several = hasattr(value, "get_columns") or hasattr(value, "collect")  # tables of polars
+    return frame or several or (isinstance(value, np.ndarray) and (value.ndim == 2 or value.dtype.names is not None))
+
+
 def from_memory(source: Any, notebook: Notebook) -> RawTable:
     """Read a table of pandas, polars or NumPy; the source itself is not changed."""
     if hasattr(source, "collect"):  # lazy tables of polars

@@ -339,7 +339,7 @@ _FOREIGN = {
     b"PK": ("a damaged or empty zip archive", "Export it again"),
     b"\x1f\x8b": ("packed twice", "Unpack it once"),
     b"PAR1": ("a packed Parquet file", "Unpack it"),
-    b"SQLite format 3": ("a database", "Export the table as CSV"),
+    b"SQLite format 3": ("a database", "Read it as sql:sqlite:/// and its path"),
     b"\x89HDF": ("an HDF5 file", "Export the table as CSV or Parquet"),
     b"ARROW1": ("an Arrow file", "Save it as Parquet"),
     b"\x93NUMPY": ("a NumPy file", "Pass numpy.load(path) instead of the path"),

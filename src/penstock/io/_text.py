@@ -90,7 +90,7 @@ class CleanBytes:
             "x".encode(encoding.name)  # refuses codecs that are not of text
         except (LookupError, TypeError, ValueError):
             raise TableError(
-                f"There is no encoding {quoted(encoding.name)}. Use one that Python knows, such as 'utf-8' or 'cp1252'.",
+                f"There is no encoding {quoted(encoding.name)}. Use one that Python knows, such as utf-8 or cp1252.",
                 "encoding",
             ) from None
         self._pending = b""
