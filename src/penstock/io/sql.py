@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -125,10 +125,10 @@ def read_sql(source: str, query: str | None, max_bytes: int) -> RawTable:
                 if wanted is None:
                     wanted = _only_table(connection, name, sa)
                 streaming = connection.execution_options(stream_results=True, no_parameters=True, max_row_buffer=_CHUNK)
-                result = streaming.exec_driver_sql(wanted)
-                keys = list(result.keys())
-                names, _ = own_names([str(key).strip() for key in keys], f"The query of {name}")
-                columns = _read_rows(result, names, name, max_bytes)
+                with closing(streaming.exec_driver_sql(wanted)) as result:
+                    keys = list(result.keys())
+                    names, _ = own_names([str(key).strip() for key in keys], f"The query of {name}")
+                    columns = _read_rows(result, names, name, max_bytes)
         finally:
             engine.dispose()
     frame = pd.DataFrame({key: _joined(parts) for key, parts in columns.items()})
