@@ -115,7 +115,7 @@ def find_layout(
     _refuse_odd_widths(name, records, header, first_row, width, ragged)
     return Layout(
         separator=separator,
-        decimal=decimal or ("," if _uses_decimal_comma(record.fields for record in rows[:20]) else "."),
+        decimal=decimal or decimal_sign(record.fields for record in rows[:20]),
         width=width,
         names=names,
         preamble=tuple(separator.join(record.fields) for record in [*remarks, *records[:top]]),
@@ -301,15 +301,16 @@ def kind_of_field(field: str) -> str:
     return DATA if _NUMBER.fullmatch(words) or is_time(words) or is_clock_alone(words) else TEXT
 
 
-def _uses_decimal_comma(records: Iterable[list[str]]) -> bool:
-    """Return whether more fields are written with a decimal comma than with a decimal point.
+def decimal_sign(records: Iterable[list[str]]) -> str:
+    """Return a comma if more fields are written with a decimal comma than with a decimal point.
 
-    >>> _uses_decimal_comma([["31.12.2024", "1.234,5"], ["1.1.2025", "7"]]), _uses_decimal_comma([["1.5", "2"]])
-    (True, False)
+    >>> decimal_sign([["31.12.2024", "1.234,5"], ["1.1.2025", "7"]]), decimal_sign([["1.5", "2"]])
+    (',', '.')
     """
     fields = [field.strip() for record in records for field in record]
     commas = sum(1 for field in fields if "," in field and _COMMA.fullmatch(field))
-    return commas > 0 and commas > sum(1 for field in fields if "." in field and _POINT.fullmatch(field))
+    points = sum(1 for field in fields if "." in field and _POINT.fullmatch(field)) if commas else 0
+    return "," if commas > points else "."
 
 
 def has_decimal_comma(field: str) -> bool:

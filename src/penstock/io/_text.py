@@ -8,13 +8,14 @@ from __future__ import annotations
 import codecs
 import csv
 import gzip
+import io
 import os
 import re
 import warnings
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -28,6 +29,7 @@ from penstock.io._layout import (
     HEAD_BYTES,
     HEAD_LINES,
     Layout,
+    decimal_sign,
     find_layout,
     is_enough,
     refuse_binary,
@@ -42,6 +44,7 @@ _CHUNK = 2**18
 _OLD_PANDAS = tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1)
 _EXACTLY: dict[str, Any] = {"float_precision": "round_trip"} if _OLD_PANDAS else {}
 _LARGE = 5 * 2**20  # bytes: from here on pandas reads in parallel
+_SMALL, _LARGEST_BATCH = 2**20, 2**26  # bytes of files that are read together, and of all of them at once
 _NEWLINE, _QUOTE = 10, 34
 
 
@@ -247,7 +250,17 @@ class TextOptions:
             raise TableError(f"decimal and thousands cannot both be {quoted(self.decimal)}.")
 
 
-def read_text(source: TextSource, options: TextOptions, notebook: Notebook) -> RawTable:
+@dataclass(frozen=True)
+class Read:
+    """A text that was read, and how: others that begin with the same lines can then be read together."""
+
+    table: RawTable
+    layout: Layout
+    encoding: Encoding
+    above: bytes  # the lines above the first row, as UTF-8
+
+
+def read_text(source: TextSource, options: TextOptions, notebook: Notebook) -> Read:
     """Read a text as UTF-8, or in the encoding that is given or found, and note which was found."""
     options.check()
     if options.encoding:
@@ -286,7 +299,7 @@ def _raw_chunks(source: TextSource) -> Iterator[bytes]:
             yield chunk
 
 
-def _read_as(source: TextSource, encoding: Encoding, options: TextOptions, notebook: Notebook) -> RawTable:
+def _read_as(source: TextSource, encoding: Encoding, options: TextOptions, notebook: Notebook) -> Read:
     with CleanBytes(source, encoding) as stream:
         head = stream.head()
     if not head.strip():
@@ -294,6 +307,17 @@ def _read_as(source: TextSource, encoding: Encoding, options: TextOptions, noteb
     decimal = options.decimal or {".": ",", ",": "."}.get(options.thousands or "")  # the sign that thousands leave
     layout = find_layout(head.decode(), source.name, options.separator, decimal)
     names, unnamed = column_names(layout, source.name)
+    frame = _read_checked(source, encoding, layout)
+    frame.columns = pd.Index(names)
+    _note_layout(layout, frame, source, options, notebook)
+    bare = (re.sub(r"^[\[(]([^\[\]()]*)[\])]$", r"\1", unit.strip()).strip() for unit in layout.units)
+    units = {each: unit for each, unit in zip(names, bare, strict=False) if unit not in ("", "-")}
+    above = b"".join(line + b"\n" for line in head.split(b"\n", layout.lines_above)[: layout.lines_above])
+    return Read(RawTable(source.name, frame, layout.decimal, unnamed, units), layout, encoding, above)
+
+
+def _read_checked(source: TextSource, encoding: Encoding, layout: Layout) -> pd.DataFrame:
+    """Return all rows; TableError if there are none, or if a line has too few or too many fields."""
     frame = _read_frame(source, encoding, layout)
     if frame.empty:
         raise TableError(f"{source.name} has a header but no rows. Check that the export was complete.")
@@ -303,11 +327,66 @@ def _read_as(source: TextSource, encoding: Encoding, options: TextOptions, noteb
         if not fits:
             _refuse_ragged(source, encoding, layout)
     _restore_texts(frame, source, encoding, layout)
-    frame.columns = pd.Index(names)
-    _note_layout(layout, frame, source, options, notebook)
-    bare = (re.sub(r"^[\[(]([^\[\]()]*)[\])]$", r"\1", unit.strip()).strip() for unit in layout.units)
-    units = {each: unit for each, unit in zip(names, bare, strict=False) if unit not in ("", "-")}
-    return RawTable(source.name, frame, layout.decimal, unnamed, units)
+    return frame
+
+
+def read_alike(example: Read, paths: Iterable[Path], options: TextOptions) -> list[RawTable] | None:
+    """Read the first of these files, small ones that have the example's layout beyond doubt, with one call of pandas.
+
+    That takes a tenth of the time. It ends at the first file that begins with other lines, has quotes, blank lines or
+    another decimal sign, or is not UTF-8: that one is to be read alone. None if rows do not fit, so that each file has
+    to be read alone, to say which is wrong.
+    """
+    layout, table = example.layout, example.table
+    if table.unnamed or layout.width < 2 or layout.separator == " " or example.encoding != UTF8 or not example.above:
+        return []
+    names, bodies, counts, size = list[str](), list[bytes](), list[int](), 0
+    for path in paths:
+        body = _plain_rows(path, example, options)
+        if body is None or size > _LARGEST_BATCH:
+            break
+        names.append(path.name)
+        bodies.append(body)
+        counts.append(body.count(b"\n"))
+        size += len(body)
+    if not bodies:
+        return []
+    content = example.above + b"".join(bodies)
+    source = TextSource(f"{len(bodies)} files", lambda: io.BytesIO(content), 8 * layout.width * len(content))
+    try:
+        frame = _read_checked(source, UTF8, layout)
+    except TableError:
+        return None
+    if len(frame) != sum(counts):
+        return None
+    frame = frame.copy()  # columns of a kind next to each other, so that thousands of parts are cut quickly
+    frame.columns = table.frame.columns
+    stops = np.cumsum(counts).tolist()
+    parts = [frame.iloc[stop - count : stop] for stop, count in zip(stops, counts, strict=True)]
+    return [replace(table, name=name, frame=part) for name, part in zip(names, parts, strict=True)]
+
+
+def _plain_rows(path: Path, example: Read, options: TextOptions) -> bytes | None:
+    """Return the rows of a file, each with its line end, if it certainly has the layout of the example."""
+    layout = example.layout
+    try:
+        if path.stat().st_size > _SMALL:
+            return None
+        content = path.read_bytes().removeprefix(codecs.BOM_UTF8).replace(b"\r\n", b"\n")
+        content.decode()
+    except (OSError, UnicodeDecodeError):  # said where it is read alone
+        return None
+    body = content[len(example.above) :].strip(b"\n")
+    odd = any(sign in body for sign in (b"\r", b"\0", b'"', b"\n\n", b"\n ", b"\n\t"))
+    if not content.startswith(example.above) or not body.strip() or odd or body.startswith((b" ", b"\t")):
+        return None
+    if (layout.separator.encode() + b" " in body) != layout.spaced:
+        return None
+    if options.decimal is None and layout.separator != ",":
+        rows = (line.split(layout.separator) for line in body[:_CHUNK].decode(errors="replace").split("\n")[:20])
+        if decimal_sign(rows) != layout.decimal:
+            return None
+    return body + b"\n"
 
 
 def column_names(layout: Layout, name: str) -> tuple[list[str], tuple[str, ...]]:

@@ -28,7 +28,7 @@ from penstock.io._combine import (
     with_names,
     without_fillers,
 )
-from penstock.io._files import FileOptions, are_areas, files_of, from_memory, is_in_memory, read_file
+from penstock.io._files import FileOptions, are_areas, files_of, from_memory, is_in_memory, read_files
 from penstock.io._numbers import MissingCodes, numbers_and_texts
 from penstock.io._text import TextOptions, default_max_bytes, most_cells
 from penstock.io.sql import is_address, public_address, read_sql
@@ -236,8 +236,7 @@ def _read_all(source: Any, files: FileOptions, query: str | None, notebook: Note
     paths = [each for each in _each(source) if not is_address(each)]
     tables = [read_sql(each, query, files.max_bytes) for each in addresses]
     if paths or not tables:
-        found = files_of(paths if tables else source, notebook)
-        tables += [read_file(path, files, notebook) for path in found]
+        tables += read_files(files_of(paths if tables else source, notebook), files, notebook)
     return tables
 
 
