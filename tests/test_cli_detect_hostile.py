@@ -240,7 +240,7 @@ def test_outputs_that_cannot_be(run: Run, table: str, name: str, monkeypatch: py
     Path("hard.csv").hardlink_to("plant.csv")
     Path("full.csv").symlink_to("/dev/full")
     os.mkfifo("pipe.csv")
-    monkeypatch.setattr("penstock.io.read.read_file", lambda *_: pytest.fail("it began to read"))
+    monkeypatch.setattr("penstock.io.read.read_files", lambda *_: pytest.fail("it began to read"))
     options, message = OUTPUTS[name]
     assert message in run.refusal("detect", table, *QUICK, *options)
 

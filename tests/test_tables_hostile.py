@@ -20,6 +20,7 @@ from strategies import examples
 
 from penstock.columns import check_columns, choose_inputs
 from penstock.io import Table, TableError, read_table
+from penstock.io._encodings import UTF8
 from penstock.io._text import LONGEST_LINE, CleanBytes, TextSource
 
 HOSTILE = hostile_tables.hostile()
@@ -95,7 +96,7 @@ def test_an_endless_line_does_not_fill_the_memory():
     tracemalloc.start()
     try:
         with pytest.raises(TableError, match=r"more than 67,108,864 bytes in line 1"):
-            CleanBytes(TextSource("endless.csv", Endless, 2**60), "utf-8").head()
+            CleanBytes(TextSource("endless.csv", Endless, 2**60), UTF8).head()
         assert tracemalloc.get_traced_memory()[1] < 2 * LONGEST_LINE
     finally:
         tracemalloc.stop()

@@ -97,6 +97,7 @@ class ReadingOptions:
     missing: Annotated[Any, _format("--missing", "Further codes for a missing value: -9999,Bad", "names")] = ()
     encoding: Annotated[str | None, _format("--encoding", "Such as utf-8 or cp1252.")] = None
     sheet: Annotated[str | None, _format("--sheet", "Of a workbook; else the first.")] = None
+    query: Annotated[str | None, _in("--query", "Of a database (sql:URL): one SELECT; else its only table.")] = None
     progress: Callable[[str], None] | None = None
 
 

@@ -22,8 +22,8 @@ Sources = Annotated[
     list[str],
     typer.Argument(
         metavar="SOURCE",
-        help="CSV (also .gz), Parquet or Excel files, or a folder of them. Several belong together: the same columns "
-        "are appended, others are joined on time.",
+        help="CSV (also .gz), Parquet or Excel files, a folder of them, or a database (sql:URL). Several belong "
+        "together: the same columns are appended, others are joined on time.",
         show_default=False,
     ),
 ]

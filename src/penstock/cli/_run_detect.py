@@ -33,7 +33,7 @@ from penstock.cli._summary import method_lines, note_lines, summary_lines
 from penstock.detection import METHODS, Findings, Model, check_options, detect, fit_model, load_model, make_detector
 from penstock.detection.model import FitRows
 from penstock.detectors import SeriesDetector
-from penstock.io import Notebook, files_of
+from penstock.io import Notebook, file_of_address, files_of, is_address
 from penstock.options import DetectOptions, FitOptions, MethodParameters, ScoreOptions, about
 from penstock.registry import AUTO
 from penstock.report import (
@@ -171,13 +171,15 @@ def _outputs(context: typer.Context, *names: str) -> dict[str, Path]:
     """Return the files to be written; raise for one that cannot be, is read here, or is named twice."""
     given = context.params
     with plain_errors(context):
-        files = files_of(given["source"], Notebook("the table"))
+        paths_given = [source for source in given["source"] if not is_address(source)]
+        files = files_of(paths_given, Notebook("the table")) if paths_given else []
+        files += filter(None, (file_of_address(source) for source in given["source"] if is_address(source)))
         real_paths = [os.path.realpath(file) for file in files]
         for place, file in enumerate(files):
             if real_paths[place] in real_paths[:place]:  # a row that is there twice does not look anomalous
                 raise ValueError(f"{file} is named twice. Name each file once.")
     inputs = [*files, *(given[name] for name in ("config", "units", "model") if name not in names and given.get(name))]
-    folders = [Path(source) for source in given["source"] if Path(source).is_dir()]
+    folders = [Path(source) for source in paths_given if Path(source).is_dir()]
     paths = {name: given[name] for name in names if given[name] is not None}
     seen: dict[str, str] = {}
     for name, path in paths.items():

@@ -43,7 +43,7 @@ from penstock.detection.model import Model, fit_parts
 from penstock.detection.modes import check_modes, named_columns, perhaps_columns, plan_modes
 from penstock.detectors import SeriesDetector
 from penstock.explain import Truth
-from penstock.io import Note, Table, TableError
+from penstock.io import Note, Table, TableError, public_query
 from penstock.options import CutOptions, DetectOptions, FitOptions, ScoreOptions, about, as_names, read_options, takes
 from penstock.registry import AUTO, DEFAULT_METHOD, PAPERS_METHOD, SERIES_METHOD, detector_class, make_detector
 
@@ -283,7 +283,7 @@ def detect(source: Any, **given: Any) -> Findings:
         Called with the name of each stage that begins. None: the logger "penstock.detect" gets it at level INFO.
     timezone, day_first, time_format, names, separator, decimal, thousands : as in `penstock.io.read_table`
         How the text is written; found if not given.
-    missing, encoding, sheet, max_bytes : as in `penstock.io.read_table`
+    missing, encoding, sheet, query, max_bytes : as in `penstock.io.read_table`
         Further codes for missing values, and how much is read.
     step, hold : as in `penstock.io.read_table`
         The one clock on which tags with times of their own are put, and how long a reading stands.
@@ -386,7 +386,7 @@ def score(model: Model, source: Any, **given: Any) -> Findings:
         Called with the name of each stage that begins. None: the logger "penstock.detect" gets it at level INFO.
     time, timezone, day_first, time_format, names, separator, decimal, thousands : as in `detect`
         If the table is written otherwise than the training data.
-    missing, encoding, sheet, max_bytes, step, hold : as in `detect`
+    missing, encoding, sheet, query, max_bytes, step, hold : as in `detect`
         Likewise. A model of tags that were put on one clock has it, and refuses another.
 
     Returns
@@ -441,6 +441,8 @@ def check_options(options: FitOptions | ScoreOptions) -> None:
 def _describe_reading(reading: Reading) -> dict[str, Any]:
     """Return how a source was read, where that is not the default."""
     given = {each.name: (getattr(reading, each.name), each.default) for each in fields(reading)}
+    if reading.query is not None:
+        given["query"] = (public_query(reading.query), None)
     return {
         name: shown_names(value) if isinstance(value, tuple) else shown(value)
         for name, (value, default) in given.items()

@@ -27,8 +27,10 @@ from penstock.io import (
     TimeOptions,
     TimeReader,
     as_zone,
+    is_address,
     read_table,
     refuse_unknown,
+    source_name,
 )
 from penstock.options import FitOptions, ScoreOptions, about, as_names
 
@@ -57,6 +59,7 @@ class Reading:
     missing: tuple[str, ...] = ()
     time_format: str | None = None
     names: tuple[str, ...] = ()
+    query: str | None = None  # not saved in models: other rows are other queries
     step: str | None = None
     hold: str | None = None
     time_reader: TimeReader | None = None  # how the times of the training data were read
@@ -82,7 +85,8 @@ class Reading:
             for option, names in (("columns", self.columns or ()), ("exclude", self.exclude)):
                 refuse_unknown(names, (*source.names, *labels, str(source.time_name)), option, source.source)
             return source
-        progress(f"reading {source}" if isinstance(source, str | os.PathLike) else "reading the table")
+        path = isinstance(source, str | os.PathLike) and not is_address(source)
+        progress(f"reading {source if path else source_name(source)}")
         given = {field.name: getattr(self, field.name) for field in fields(self)}
         return read_table(source, **given, also=also, fewest_rows=fewest_rows, group_needed=group_needed)
 
@@ -93,7 +97,7 @@ class Reading:
             if name in given and self.alignment is not None:
                 step = duration_in_words(self.alignment.step / 1e6)
                 raise TableError(f"{name}: the model has a clock of its own, with steps of {step}. Leave it out.", name)
-        return replace(self, columns=None, exclude=(), **{"label": None, **given})
+        return replace(self, columns=None, exclude=(), **{"label": None, "query": None, **given})
 
     def time_options(self, given: TimeOptions) -> TimeOptions:
         """Return how the times of a stream are read: as the training data, but for what is given."""

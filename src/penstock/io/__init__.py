@@ -12,10 +12,11 @@ from penstock.io._row_values import Columns, TableOptions, is_number, quoted
 from penstock.io.align import AlignedRows, AlignedTag, Aligner, Alignment, AlignOptions
 from penstock.io.durations import parse_duration
 from penstock.io.feeds import Feed, InputError, PipeFeed, open_feed
-from penstock.io.read import read_table
+from penstock.io.read import read_table, source_name
 from penstock.io.rows import MAX_AHEAD, Batch, Fault, RowSource, TimeProgress, check_position
 from penstock.io.sinks import JsonLinesSink, OutputError, OutputMark, continue_sink, open_sink
 from penstock.io.snapshots import SnapshotError, Snapshots, differences
+from penstock.io.sql import file_of_address, is_address, public_query
 from penstock.io.table import Note, Notebook, Table, TableError, TagNote, refuse_unknown
 from penstock.io.times import TimeOptions, TimeReader, as_zone
 
@@ -23,7 +24,7 @@ __all__ = [
     "MAX_AHEAD", "AlignOptions", "AlignedRows", "AlignedTag", "Aligner", "Alignment", "Batch", "Columns", "Fault",
     "Feed", "InputError", "JsonLinesSink", "Note", "Notebook", "OutputError", "OutputMark", "PipeFeed", "RowSource",
     "SnapshotError", "Snapshots", "Table", "TableError", "TableOptions", "TagNote", "TimeOptions", "TimeProgress",
-    "TimeReader", "as_zone", "check_position", "continue_sink", "differences", "files_of", "is_missing", "is_number",
-    "need_pyarrow", "open_feed", "open_sink", "parquet_pieces", "parse_duration", "quoted", "read_table",
-    "refuse_unknown",
+    "TimeReader", "as_zone", "check_position", "continue_sink", "differences", "file_of_address", "files_of",
+    "is_address", "is_missing", "is_number", "need_pyarrow", "open_feed", "open_sink", "parquet_pieces",
+    "parse_duration", "public_query", "quoted", "read_table", "refuse_unknown", "source_name",
 ]  # fmt: skip

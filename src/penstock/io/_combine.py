@@ -54,6 +54,7 @@ class RawTable:
     unnamed: tuple[str, ...] = ()  # columns that were given their names by us
     units: Mapping[str, str] = field(default_factory=dict[str, str])  # of columns for which the source says it
     lengths: tuple[int, ...] = ()  # the numbers of rows from each file, if files were appended
+    area: str = ""  # the name that the user gave to this part of the plant: never appended to another
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -18,7 +18,8 @@ from penstock._types import BoolArray, FloatArray
 from penstock.io._clock import Clock, find_clock
 from penstock.io._combine import RawTable, reading_columns, without_fillers
 from penstock.io._csv_kernels import POWERS, read_lines
-from penstock.io._layout import find_layout, is_missing, likely_encodings
+from penstock.io._encodings import UTF8, find_encoding, marked_encoding
+from penstock.io._layout import find_layout, is_missing, refuse_foreign
 from penstock.io._row_values import (
     BOM,
     Columns,
@@ -101,7 +102,7 @@ def learn_layout(
     name = notebook.source
     lines = [line if len(line) <= LONGEST else b"" for line in lines]
     try:
-        text, encoding = _decoded_head(b"\n".join(lines), name, options.encoding)
+        text, encoding = _decoded_head(b"\n".join(lines), options.encoding, notebook)
         layout = find_layout(text, name, options.delimiter, options.decimal, ragged=True)
         if not layout.rows or (more and not layout.has_data):
             return None
@@ -158,16 +159,23 @@ def _time_of(fields: Sequence[str], columns: Columns) -> str:
     return time if columns.clock is None else joined_time(time, fields[columns.clock])
 
 
-def _decoded_head(head: bytes, name: str, encoding: str | None) -> tuple[str, str]:
-    """Return the first lines as text, and their encoding."""
-    encodings = [encoding] if encoding else likely_encodings(head[:4096], name)
-    if encodings[0].startswith(("utf-16", "utf-32")) or b"\0" in head.partition(b"\n")[0]:
+def _decoded_head(head: bytes, encoding: str | None, notebook: Notebook) -> tuple[str, str]:
+    """Return the first lines as text, and their encoding, which is noted if it was found and is not UTF-8."""
+    marked = None if encoding else marked_encoding(head[:4096])
+    if marked is not None or b"\0" in head.partition(b"\n")[0]:
         raise InputError("The first line looks like UTF-16, or is no text at all; save the table as UTF-8.")
-    for likely in encodings:
-        with suppress(UnicodeDecodeError):
-            text = head.removeprefix(BOM).decode(likely, errors="replace" if encoding else "strict")
-            return text.replace("\r\n", "\n"), likely
-    raise TableError(f"{name} is in no encoding that is known here. Name its encoding.")
+    head = head.removeprefix(BOM)
+    if encoding:
+        return head.decode(encoding, errors="replace").replace("\r\n", "\n"), encoding
+    refuse_foreign(head[:4096], notebook.source)
+    found = UTF8
+    try:
+        text = head.decode()
+    except UnicodeDecodeError:
+        found = find_encoding([head])
+        notebook.add("encoding", found.note(notebook.source), 1)
+        text = head.decode(found.name, errors="replace")
+    return text.replace("\r\n", "\n"), found.name
 
 
 def _typed(values: Sequence[str], decimal: str | None) -> pd.Series[Any]:

@@ -13,7 +13,7 @@ import re
 import stat
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -23,12 +23,15 @@ import pandas as pd
 
 from penstock._messages import listed, quoted
 from penstock.io._combine import RawTable, own_names, with_names, without_fillers
-from penstock.io._layout import GZIP, PARQUET, ZIPPED, kind_of_file
-from penstock.io._text import TextOptions, TextSource, most_cells, read_text
+from penstock.io._layout import GZIP, PARQUET, TEXT, ZIPPED, kind_of_file
+from penstock.io._text import Read, TextOptions, TextSource, most_cells, read_alike, read_text
+from penstock.io._time_texts import is_time
 from penstock.io.table import Notebook, TableError
 
 _GZIP_RATIO = 1032  # the most bytes that one byte packed by deflate can hold
 _ENDINGS = (".csv", ".tsv", ".txt", ".dat", ".parquet", ".pq", ".xlsx", ".xlsm")
+_LARGE = 2**20  # cells of a Parquet file for which threads are worth their start
+_DEEPEST = 8  # folders below the one that is named
 _MOST_TEXT = 2**30  # bytes of one sheet, written as CSV
 _MOST_ROWS = 2**20  # of an Excel sheet
 # Bytes of parts of a workbook of which openpyxl makes objects before it reads the first cell.
@@ -62,21 +65,55 @@ def files_of(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], 
     try:
         if not stat.S_ISDIR(path.stat().st_mode):
             return [path]
-        # Hidden files and the lock files of Excel are not part of a folder.
-        entries = [entry for entry in path.iterdir() if not entry.name.startswith((".", "~$"))]
+        files, others = _tables_in(path)
+        if not files:
+            files, others = _tables_below(path)
     except FileNotFoundError:
         raise TableError(_no_such_file(path)) from None
     except (OSError, ValueError) as error:
+        if isinstance(error, TableError):
+            raise
         raise TableError(f"{str(path)[:200]!r} cannot be opened: {_reason(error)}. Check the path.") from None
-    files = [each for each in entries if each.is_file() and each.name.lower().removesuffix(".gz").endswith(_ENDINGS)]
-    others = sorted(entry.name for entry in entries if entry not in files)
     if not files:
         held = f"; it holds {listed(others, most=5)}" if others else ", and nothing else"
         raise TableError(f"The folder {path} holds no table ({', '.join(_ENDINGS)}, or those with .gz){held}.")
     if others:
         notebook.add("other files", f"In {path}, {listed(others, most=5)} was not read.", len(others))
-    # By name, where numbers in names count as numbers.
-    return sorted(files, key=lambda file: [int(p) if p.isdigit() else p for p in re.split(r"(\d+)", file.name)])
+    return files
+
+
+def _tables_in(folder: Path) -> tuple[list[Path], list[str]]:
+    """Return the tables of a folder in order of their names, and the names of all else."""
+    files, others = [], []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith((".", "~$")):  # hidden files and the lock files of Excel
+                continue
+            is_table = entry.name.lower().removesuffix(".gz").endswith(_ENDINGS) and entry.is_file()
+            (files if is_table else others).append(entry.name)
+    return [folder / name for name in sorted(files, key=_by_numbers)], sorted(others)
+
+
+def _by_numbers(name: str) -> list[tuple[int, int, str]]:
+    """Return a key by which numbers in names count as numbers."""
+    return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in re.split(r"(\d+)", name)]
+
+
+def _tables_below(folder: Path, depth: int = 0) -> tuple[list[Path], list[str]]:
+    """Return the tables in the folders below, as data sets and folders for each day have them, and what is not read."""
+    if (folder / "_delta_log").is_dir() or any(folder.glob("metadata/*.metadata.json")):
+        raise TableError(
+            f"{folder} is a Delta or Iceberg table, of which some files may be out of date. Export it as plain Parquet."
+        )
+    files, others = _tables_in(folder)
+    for name in sorted(others, key=_by_numbers):
+        below = folder / name
+        if name.startswith("_") or below.is_symlink() or not below.is_dir() or depth >= _DEEPEST:
+            continue
+        found, left = _tables_below(below, depth + 1)
+        files += found
+        others = [other for other in others if other != name or not found] + [f"{name}/{other}" for other in left]
+    return files, others
 
 
 def _no_such_file(path: Path) -> str:
@@ -94,9 +131,98 @@ def _reason(error: Exception) -> str:
     return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
 
 
-def read_file(path: Path, options: FileOptions, notebook: Notebook) -> RawTable:
-    """Read one file of any known kind."""
-    name, most = path.name, options.max_bytes
+def read_files(paths: Sequence[Path], options: FileOptions, notebook: Notebook) -> list[RawTable]:
+    """Read files of any known kind; all together may hold no more than one file may."""
+    _refuse_too_many_bytes(paths, options.max_bytes)
+    tables: list[RawTable] = []
+    together, cells = not options.names, 0
+    while len(tables) < len(paths):
+        rest = paths[len(tables) :]
+        raw, read = _read_file(rest[0], options, notebook)
+        more = [raw]
+        if together and read is not None and len(rest) > 1:
+            alike = read_alike(read, rest[1:], options.text)
+            together = alike is not None
+            if alike:  # all with columns of a kind next to each other: thousands are put together quickly
+                more = [replace(raw, frame=raw.frame.copy()), *alike]
+        tables += more
+        cells += sum(table.frame.size for table in more)
+        if len(paths) > 1 and cells > most_cells(options.max_bytes):
+            raise TableError(
+                f"The first {len(tables):,} of {len(paths):,} files hold {cells:,} values, and all of them may not fit "
+                f"into memory. Read fewer files, or pass a larger max_bytes (--max-bytes).",
+                "max_bytes",
+            )
+    return _with_partitions(tables, paths, notebook)
+
+
+def _refuse_too_many_bytes(paths: Sequence[Path], max_bytes: int) -> None:
+    """Raise before anything is read if the files are larger than one may be; of Parquet, four times as large.
+
+    Packed texts count as they are here, and as they are unpacked when they are read.
+    """
+    if len(paths) < 2:
+        return
+    sizes = [(path.stat().st_size, path.suffix.lower() in (".parquet", ".pq")) for path in paths if path.is_file()]
+    if sum(size / 4 if packed else size for size, packed in sizes) > max_bytes:
+        held, most = (_size_in_words(size) for size in (sum(size for size, _ in sizes), max_bytes))
+        raise TableError(
+            f"The {len(paths):,} files hold {held}; texts of up to {most} are read at once, as more may not fit into "
+            f"memory. Read fewer files, or pass a larger max_bytes (--max-bytes).",
+            "max_bytes",
+        )
+
+
+def _size_in_words(size: float) -> str:
+    """Return a number of bytes, large ones in GB.
+
+    >>> _size_in_words(50e9), _size_in_words(2048)
+    ('50 GB', '2,048 bytes')
+    """
+    return f"{size / 1e9:,.3g} GB" if size >= 1e9 else f"{size:,.0f} bytes"
+
+
+def _with_partitions(tables: list[RawTable], paths: Sequence[Path], notebook: Notebook) -> list[RawTable]:
+    """Add what the names of folders say (unit=7) as columns of text, if it differs; a date is known from the rows."""
+    keys = [
+        {key: value for part in path.parts[:-1] for key, _, value in [part.partition("=")] if value} for path in paths
+    ]
+    names = list(dict.fromkeys(name for each in keys for name in each))
+    values = {name: {each.get(name, "") for each in keys} for name in names}
+    dates = [name for name in names if _are_dates(name, values[name])]
+    kept = [name for name in names if name not in dates and len(values[name]) > 1]
+    if dates:
+        said = f"The folders are named by {listed(dates)}; the time of the rows is what counts."
+        notebook.add("partitions", said, len(dates), tuple(dates))
+    for name in kept:
+        if any(name in table.frame.columns for table in tables):
+            continue  # the files have it too
+        said = f"Column {quoted(name)} comes from the names of folders, which have {len(values[name]):,} values of it."
+        notebook.add("partitions", said, len(values[name]), (name,))
+        tables = [
+            replace(table, frame=table.frame.assign(**{name: each.get(name)}))
+            for table, each in zip(tables, keys, strict=True)
+        ]
+    if kept and len({frozenset(table.frame.columns) for table in tables}) == 1:  # one table, maybe of readings by tag
+        whole = pd.concat([table.frame for table in tables], ignore_index=True)
+        return [replace(tables[0], name=f"{len(tables):,} files", frame=whole)]
+    return tables
+
+
+def _are_dates(name: str, values: Iterable[str]) -> bool:
+    """Return whether these name days or parts of dates.
+
+    >>> _are_dates("day", {"2025-03-10", "2025-03-11"}), _are_dates("month", {"3", "4"}), _are_dates("unit", {"1", "2"})
+    (True, True, False)
+    """
+    whole = [value for value in values if value != "__HIVE_DEFAULT_PARTITION__"]
+    parts = re.fullmatch(r"(?i)y+|m+|d+|h+|year|month|day|hour|minute|week|quarter|date|dt|ds", name) is not None
+    return all(is_time(value) or (parts and value.isdecimal()) for value in whole)
+
+
+def _read_file(path: Path, options: FileOptions, notebook: Notebook) -> tuple[RawTable, Read | None]:
+    """Read one file, and return also how, if it is a plain text."""
+    name, most, read = path.name, options.max_bytes, None
     try:
         kind = kind_of_file(path)
         if kind == PARQUET:
@@ -111,14 +237,16 @@ def read_file(path: Path, options: FileOptions, notebook: Notebook) -> RawTable:
                 )
             else:
                 source = TextSource(name, lambda: path.open("rb", buffering=0), most, path, size)
-            raw = read_text(source, options.text, notebook)
+            read = read_text(source, options.text, notebook)
+            raw = read.table
     except PermissionError:
         raise TableError(
             f"{path} may not be read by you. Ask for permission, or copy it to a place of yours."
         ) from None
     except OSError as error:
         raise TableError(f"{path} cannot be read: {_reason(error)}. Check the path and the disk.") from None
-    return without_fillers(with_names(raw, options.names, notebook) if options.names else raw, notebook)
+    named = with_names(raw, options.names, notebook) if options.names else raw
+    return without_fillers(named, notebook), read if kind == TEXT else None
 
 
 # Excel.
@@ -233,10 +361,11 @@ def _read_parquet(path: Path, max_bytes: int, notebook: Notebook) -> RawTable:
             raise TableError(f"{name} holds {cells:,} values. Read a part, or pass a larger max_bytes (--max-bytes).")
         columns = [metadata.schema.column(number) for number in range(metadata.num_columns)]
         texts = [column.path for column in columns if column.physical_type == "BYTE_ARRAY"]
-        batches, size, rows = [], 0, 0
-        with parquet.ParquetFile(path, read_dictionary=texts) as file:  # a text that comes again is kept once
-            for batch in file.iter_batches():
-                size += sum(_text_size(column) for column in batch.columns)
+        batches, size, rows, large = [], 0, 0, cells > _LARGE
+        # A text that comes again is kept once.
+        with parquet.ParquetFile(path, read_dictionary=texts, metadata=metadata) as file:
+            for batch in file.iter_batches(use_threads=large):
+                size += sum(_text_size(column) for column in batch.columns) if texts else 0
                 rows += batch.num_rows
                 if size > max_bytes or rows * batch.num_columns > most_cells(max_bytes):
                     raise TableError(
@@ -244,7 +373,7 @@ def _read_parquet(path: Path, max_bytes: int, notebook: Notebook) -> RawTable:
                         f"not fit into memory. Read a part of it, or pass a larger max_bytes (--max-bytes)."
                     )
                 batches.append(batch)
-            frame = pyarrow.Table.from_batches(batches, file.schema_arrow).cast(schema).to_pandas()
+            frame = pyarrow.Table.from_batches(batches, file.schema_arrow).cast(schema).to_pandas(use_threads=large)
     except TableError:
         raise
     except Exception as error:  # pyarrow raises any kind of error for a damaged file
@@ -315,6 +444,29 @@ def is_in_memory(source: object) -> bool:
     """Return whether this is a table rather than the path of one."""
     known = isinstance(source, pd.DataFrame | pd.Series | np.ndarray | Mapping)
     return known or hasattr(source, "to_pandas") or hasattr(source, "collect")
+
+
+def are_areas(source: object) -> bool:
+    """Return whether this is a table or a path for each area of a plant, rather than the values of each column.
+
+    >>> are_areas({"turbine": pd.DataFrame(), "generator": "generator.csv"}), are_areas({"flow": [1.0, 2.0]})
+    (True, False)
+    """
+    if not isinstance(source, Mapping) or not source:
+        return False
+    kinds = [_is_area(each) for each in source.values()]
+    if any(kinds) and not all(kinds):
+        odd = [str(name) for name, kind in zip(source, kinds, strict=True) if not kind]
+        raise TableError(
+            f"Some values are tables or paths, and {listed(odd, most=3)} is neither. Give a table for each area."
+        )
+    return all(kinds)
+
+
+def _is_area(value: object) -> bool:
+    frame = isinstance(value, pd.DataFrame | Mapping | str | os.PathLike)
+    several = hasattr(value, "get_columns") or hasattr(value, "collect")  # tables of polars
+    return frame or several or (isinstance(value, np.ndarray) and (value.ndim == 2 or value.dtype.names is not None))
 
 
 def from_memory(source: Any, notebook: Notebook) -> RawTable:

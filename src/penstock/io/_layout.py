@@ -18,12 +18,6 @@ from penstock._messages import counted, quoted
 from penstock.io._time_texts import is_clock_alone, is_time
 from penstock.io.table import TableError
 
-_BOMS = {
-    codecs.BOM_UTF32_LE: "utf-32",  # before that of UTF-16, which it begins with
-    codecs.BOM_UTF32_BE: "utf-32",
-    codecs.BOM_UTF16_LE: "utf-16",
-    codecs.BOM_UTF16_BE: "utf-16",
-}
 SEPARATORS = ("\t", ";", "|", ",")  # of two that fit equally well the first: a comma may be decimal
 MOST_COLUMNS = 50_000
 HEAD_BYTES = 2**16  # that are enough to learn the layout, if they hold three lines
@@ -76,23 +70,14 @@ class _Record:
         return sum(1 for field in self.fields if field.strip())
 
 
-def likely_encodings(start: bytes, name: str) -> list[str]:
-    """Return encodings to try in turn, by the first bytes of a text; TableError if they are of another kind of file."""
-    for mark, encoding in _BOMS.items():
-        if start.startswith(mark):
-            return [encoding]
+def refuse_foreign(start: bytes, name: str) -> None:
+    """Raise if the first bytes are those of another kind of file than a text with separators."""
     for magic, (what, advice) in _FOREIGN.items():
         if start.startswith(magic):
             raise TableError(f"{name} is {what}, not a table. {advice}.")
     for mark, what in _MARKUP.items():
         if start.removeprefix(codecs.BOM_UTF8).lstrip().startswith(mark):
             raise TableError(f"{name} is {what}, not a table. Export it as CSV.")
-    half = len(start) // 2
-    if half >= 4 and start[1::2].count(0) > 0.8 * half and start[::2].count(0) == 0:
-        return ["utf-16-le"]
-    if half >= 4 and start[::2].count(0) > 0.8 * half and start[1::2].count(0) == 0:
-        return ["utf-16-be"]
-    return ["utf-8", "cp1252", "latin-1"]
 
 
 def is_enough(lines: int, size: int) -> bool:
@@ -135,7 +120,7 @@ def find_layout(
     _refuse_odd_widths(name, records, header, first_row, width, ragged)
     return Layout(
         separator=separator,
-        decimal=decimal or ("," if _uses_decimal_comma(record.fields for record in rows[:20]) else "."),
+        decimal=decimal or decimal_sign(record.fields for record in rows[:20]),
         width=width,
         names=names,
         preamble=tuple(separator.join(record.fields) for record in [*remarks, *records[:top]]),
@@ -323,15 +308,16 @@ def kind_of_field(field: str) -> str:
     return DATA if _NUMBER.fullmatch(words) or is_time(words) or is_clock_alone(words) else TEXT
 
 
-def _uses_decimal_comma(records: Iterable[list[str]]) -> bool:
-    """Return whether more fields are written with a decimal comma than with a decimal point.
+def decimal_sign(records: Iterable[list[str]]) -> str:
+    """Return a comma if more fields are written with a decimal comma than with a decimal point.
 
-    >>> _uses_decimal_comma([["31.12.2024", "1.234,5"], ["1.1.2025", "7"]]), _uses_decimal_comma([["1.5", "2"]])
-    (True, False)
+    >>> decimal_sign([["31.12.2024", "1.234,5"], ["1.1.2025", "7"]]), decimal_sign([["1.5", "2"]])
+    (',', '.')
     """
     fields = [field.strip() for record in records for field in record]
     commas = sum(1 for field in fields if "," in field and _COMMA.fullmatch(field))
-    return commas > 0 and commas > sum(1 for field in fields if "." in field and _POINT.fullmatch(field))
+    points = sum(1 for field in fields if "." in field and _POINT.fullmatch(field)) if commas else 0
+    return "," if commas > points else "."
 
 
 def has_decimal_comma(field: str) -> bool:
@@ -361,7 +347,7 @@ _FOREIGN = {
     b"PK": ("a damaged or empty zip archive", "Export it again"),
     b"\x1f\x8b": ("packed twice", "Unpack it once"),
     b"PAR1": ("a packed Parquet file", "Unpack it"),
-    b"SQLite format 3": ("a database", "Export the table as CSV"),
+    b"SQLite format 3": ("a database", "Read it as sql:sqlite:/// and its path"),
     b"\x89HDF": ("an HDF5 file", "Export the table as CSV or Parquet"),
     b"ARROW1": ("an Arrow file", "Save it as Parquet"),
     b"\x93NUMPY": ("a NumPy file", "Pass numpy.load(path) instead of the path"),

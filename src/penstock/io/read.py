@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,23 +16,26 @@ from numpy.typing import NDArray
 
 from penstock._messages import counted, duration_in_words, listed, quoted
 from penstock._types import BoolArray, IndexArray
+from penstock.io._clock import find_clock
 from penstock.io._combine import (
     Area,
     Combined,
     Joining,
     RawTable,
     combine,
+    own_names,
     records_among,
     spread_tags,
     with_file_names,
     with_names,
     without_fillers,
 )
-from penstock.io._files import FileOptions, files_of, from_memory, is_in_memory, read_file
+from penstock.io._files import FileOptions, are_areas, files_of, from_memory, is_in_memory, read_files
 from penstock.io._numbers import MissingCodes, numbers_and_texts
 from penstock.io._readings import Readings, ValueOptions, pair_readings, without_bad_readings
 from penstock.io._text import TextOptions, default_max_bytes, most_cells
 from penstock.io.align import Alignment, AlignOptions
+from penstock.io.sql import is_address, public_address, read_sql
 from penstock.io.table import Notebook, Table, TableError, refuse_unknown
 from penstock.io.times import TimeOptions, TimeReader, as_zone
 
@@ -62,6 +66,7 @@ def read_table(
     missing: Sequence[str | float] = (),
     encoding: str | None = None,
     sheet: str | None = None,
+    query: str | None = None,
     max_bytes: int | None = None,
     step: str | dt.timedelta | None = None,
     hold: str | dt.timedelta | None = None,
@@ -75,12 +80,15 @@ def read_table(
 
     Parameters
     ----------
-    source : path, folder, list of paths, or a pandas, polars or NumPy table
+    source : path, folder, list of paths, address of a database, a pandas, polars or NumPy table, or a dict of these
         Text with separators (also .gz), Parquet (extra `files`) and Excel (extra `excel`). The files of a folder, or of
         a list, belong together: with the same columns their rows are appended in order of time, with different columns
         they are joined on time. In a folder with other tables, lists without a time and lists of events are left out. A
         table with a row for each reading (columns such as tag, time and value) gets a column for each tag, and so does
-        one with a column of times beside each tag.
+        one with a column of times beside each tag. A database (extra `sql`) is "sql:" and its address, as SQLAlchemy
+        writes it: "sql:sqlite:///plant.db". A dict with a table or a path for each area of the plant is joined on time;
+        columns that several areas have get the name of the area before their own. A dict of lists or arrays is one
+        table, its columns.
     time : str or a pair of str, optional
         The column with the time stamps, or those with the date and the time of day. Found by name or content if None.
     columns, exclude : names, optional
@@ -106,6 +114,8 @@ def read_table(
         Further values that count as missing, such as -9999. Numbers are compared as numbers.
     sheet : str, optional
         Of a workbook; the first if None.
+    query : str, optional
+        What to read from a database: one SELECT. The only table if None.
     max_bytes : int, optional
         The largest text to read (unpacked), and twice the most cells; a quarter of the memory if None. Of a sheet of
         Excel at most 1 GB, and 2²⁷ cells; above 64 MB its parts may be packed at most 200 times.
@@ -152,12 +162,7 @@ def read_table(
     order: The rows were in order of time with the newest first; they were turned round.
     missing values: Of 2 values in columns of numbers 1 is missing.
     """
-    described = "the table"
-    if not is_in_memory(source) and isinstance(source, str | os.PathLike):
-        described = Path(source).name or str(source)
-    elif not is_in_memory(source) and isinstance(source, Sequence):
-        described = f"{len(source)} files"
-    notebook = Notebook(described, strict)
+    notebook = Notebook(source_name(source), strict)
     text = TextOptions(separator, decimal, thousands, encoding)
     files = FileOptions(text, sheet, default_max_bytes() if max_bytes is None else max_bytes, _names(names, "names"))
     inputs = _InputOptions(
@@ -178,12 +183,15 @@ def read_table(
         alignment,
     )
     try:
-        raws = [without_bad_readings(each, inputs.taken, notebook) for each in _read_all(source, files, notebook)]
+        raws = [
+            without_bad_readings(each, inputs.taken, notebook) for each in _read_all(source, files, query, notebook)
+        ]
         tables: list[Area] = [*raws]
         if inputs.label is None and inputs.group is None:
             raws = with_file_names(raws, clock)
             tables = [_with_own_times(each, clock, inputs.taken, joining, notebook) for each in raws]
-        if isinstance(source, str | os.PathLike):
+        tables = _with_area_names(tables, clock, inputs.taken, notebook)
+        if isinstance(source, str | os.PathLike) and not is_address(source):
             tables = records_among(tables, clock, inputs.taken, notebook)
         known = list(dict.fromkeys(name for each in tables for name in each.names))
         if inputs.group is not None and inputs.group not in known and not group_needed:
@@ -191,6 +199,12 @@ def read_table(
             inputs = replace(inputs, group=None)
         inputs.check(known, clock.columns, notebook.source)
         combined = combine(tables, clock, inputs.taken, joining, notebook)
+        if combined.clock.times is None and any(map(is_address, _each(source))):
+            raise TableError(
+                f"What {notebook.source} returns has no time among its columns, {listed(known)}, and rows of a "
+                f"database have no order. Select the time stamps too, or name their column as time (--time).",
+                "time",
+            )
         chosen = inputs.choose(combined, [name for name in also if name in known], notebook.source)
         return _made_of(combined, chosen, inputs, thousands, codes, fewest_rows, notebook)
     except TableError as error:
@@ -227,13 +241,96 @@ def _naming_sheets(error: TableError, notebook: Notebook) -> TableError:
     return error if sheets is None else TableError(f"{error} {sheets} Name another with sheet= (--sheet).")
 
 
-def _read_all(source: Any, files: FileOptions, notebook: Notebook) -> list[RawTable]:
+def source_name(source: Any) -> str:
+    """Return what a source is called in messages: never with the password of a database.
+
+    >>> source_name("data/plant.csv"), source_name("sql:postgresql://reader:secret@host/plant")
+    ('plant.csv', 'postgresql://reader@host/plant')
+    """
+    if are_areas(source):
+        return f"{len(source)} areas"
+    if is_in_memory(source):
+        return "the table"
+    if is_address(source):
+        return public_address(source)
+    if isinstance(source, str | os.PathLike):
+        return Path(source).name or str(source)
+    return f"{len(source)} files" if isinstance(source, Sequence) else "the table"
+
+
+def _each(source: Any) -> list[Any]:
+    """Return the sources of a list or of areas; else the only one."""
+    if are_areas(source):
+        return [part for area in source.values() for part in _each(area)]
+    several = isinstance(source, Sequence) and not isinstance(source, str) and not is_in_memory(source)
+    return list(source) if several else [source]
+
+
+def _read_all(source: Any, files: FileOptions, query: str | None, notebook: Notebook) -> list[RawTable]:
+    if query is not None and not any(map(is_address, _each(source))):
+        raise TableError("query is for databases: give an address such as sql:sqlite:///plant.db.", "query")
+    if are_areas(source):
+        return [table for name, each in source.items() for table in _read_area(name, each, files, query, notebook)]
     if is_in_memory(source):
         raw = from_memory(source, notebook)
         if files.names and isinstance(source, np.ndarray) and source.dtype.names is None:
             raw = with_names(replace(raw, unnamed=tuple(raw.frame.columns)), files.names, notebook)
         return [without_fillers(raw, notebook)]
-    return [read_file(path, files, notebook) for path in files_of(source, notebook)]
+    addresses = [each for each in _each(source) if is_address(each)]
+    paths = [each for each in _each(source) if not is_address(each)]
+    tables = [read_sql(each, query, files.max_bytes) for each in addresses]
+    if paths or not tables:
+        tables += read_files(files_of(paths if tables else source, notebook), files, notebook)
+    return tables
+
+
+def _read_area(name: object, source: Any, files: FileOptions, query: str | None, notebook: Notebook) -> list[RawTable]:
+    """Read an area: its files with the same columns are one table, and each table has its name."""
+    if not isinstance(name, str) or not name.strip():
+        raise TableError(f"The areas of a plant need names; got {quoted(name)}.")
+    if are_areas(source):
+        raise TableError(f"Area {quoted(name)} holds areas again. Give a table or a path for each area.")
+    tables = _read_all(source, files, None if not is_address(source) else query, notebook)
+    if len(tables) > 1 and len({frozenset(table.frame.columns) for table in tables}) == 1:
+        whole = pd.concat([table.frame for table in tables], ignore_index=True)
+        tables = [replace(tables[0], frame=whole)]
+    called = [name] if len(tables) == 1 else [f"{name} {table.name}" for table in tables]
+    return [replace(table, name=own, area=name) for table, own in zip(tables, called, strict=True)]
+
+
+def _with_area_names(
+    tables: list[Area], options: TimeOptions, taken: Collection[str], notebook: Notebook
+) -> list[Area]:
+    """Put the name of the area before the names of columns, other than the time, that several areas have."""
+    areas = [table for table in tables if isinstance(table, RawTable) and table.area]
+    if len({table.area for table in areas}) < 2:
+        return tables
+    when = {table.area: _time_columns(table, options, taken) for table in areas}
+    measured = Counter(name for table in areas for name in set(table.frame.columns) - when[table.area])
+    shared = {name for name, count in measured.items() if count > 1}
+    if not shared:
+        return tables
+    named: list[Area] = []
+    for table in tables:
+        if not isinstance(table, RawTable) or not table.area:
+            named.append(table)
+            continue
+        called = {name: f"{table.area} {name}" for name in table.frame.columns if name in shared - when[table.area]}
+        frame = table.frame.rename(columns=called)
+        own_names(list(frame.columns), table.name)
+        units = {called.get(name, name): unit for name, unit in table.units.items()}
+        unnamed = tuple(called.get(name, name) for name in table.unnamed)
+        named.append(replace(table, frame=frame, units=units, unnamed=unnamed))
+    said = f"Several areas have {listed(sorted(shared), most=4)}: the name of the area is put before the column's."
+    notebook.add("areas", said, len(shared), tuple(sorted(shared)))
+    return named
+
+
+def _time_columns(table: RawTable, options: TimeOptions, taken: Collection[str]) -> set[str]:
+    try:
+        return set(find_clock(table.frame, options, taken, Notebook(table.name)).columns)
+    except TableError:  # reported where the tables are combined
+        return set(options.columns)
 
 
 @dataclass(frozen=True)
