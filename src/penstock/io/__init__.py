@@ -10,10 +10,11 @@ from penstock.io._files import files_of, need_pyarrow, parquet_pieces
 from penstock.io._layout import is_missing
 from penstock.io._row_values import Columns, TableOptions, is_number, quoted
 from penstock.io.align import AlignedRows, AlignedTag, Aligner, Alignment, AlignOptions
+from penstock.io.aligned import AlignedSource, Aligning, AnySource, columns_at, plain_alignment
 from penstock.io.durations import parse_duration
 from penstock.io.feeds import Feed, InputError, PipeFeed, open_feed
 from penstock.io.read import read_table, source_name
-from penstock.io.rows import MAX_AHEAD, Batch, Fault, RowSource, TimeProgress, check_position
+from penstock.io.rows import MAX_AHEAD, Batch, Fault, RowSource, TimeProgress
 from penstock.io.sinks import JsonLinesSink, OutputError, OutputMark, continue_sink, open_sink
 from penstock.io.snapshots import SnapshotError, Snapshots, differences
 from penstock.io.sql import file_of_address, is_address, public_query
@@ -21,10 +22,11 @@ from penstock.io.table import Note, Notebook, Table, TableError, TagNote, refuse
 from penstock.io.times import TimeOptions, TimeReader, as_zone
 
 __all__ = [
-    "MAX_AHEAD", "AlignOptions", "AlignedRows", "AlignedTag", "Aligner", "Alignment", "Batch", "Columns", "Fault",
-    "Feed", "InputError", "JsonLinesSink", "Note", "Notebook", "OutputError", "OutputMark", "PipeFeed", "RowSource",
-    "SnapshotError", "Snapshots", "Table", "TableError", "TableOptions", "TagNote", "TimeOptions", "TimeProgress",
-    "TimeReader", "as_zone", "check_position", "continue_sink", "differences", "file_of_address", "files_of",
-    "is_address", "is_missing", "is_number", "need_pyarrow", "open_feed", "open_sink", "parquet_pieces",
-    "parse_duration", "public_query", "quoted", "read_table", "refuse_unknown", "source_name",
+    "MAX_AHEAD", "AlignOptions", "AlignedRows", "AlignedSource", "AlignedTag", "Aligner", "Aligning", "Alignment",
+    "AnySource", "Batch", "Columns", "Fault", "Feed", "InputError", "JsonLinesSink", "Note", "Notebook",
+    "OutputError", "OutputMark", "PipeFeed", "RowSource", "SnapshotError", "Snapshots", "Table", "TableError",
+    "TableOptions", "TagNote", "TimeOptions", "TimeProgress", "TimeReader", "as_zone", "columns_at",
+    "continue_sink", "differences", "file_of_address", "files_of", "is_address", "is_missing", "is_number",
+    "need_pyarrow", "open_feed", "open_sink", "parquet_pieces", "parse_duration", "plain_alignment", "public_query",
+    "quoted", "read_table", "refuse_unknown", "source_name",
 ]  # fmt: skip

@@ -36,6 +36,7 @@ from penstock.io._row_values import (
 )
 from penstock.io._text import column_names
 from penstock.io.feeds import LONGEST, InputError
+from penstock.io.quality import is_quality
 from penstock.io.table import Notebook, TableError
 from penstock.io.times import TimeReader, joined_time
 
@@ -207,11 +208,14 @@ def _choose_columns(
     tag, value, _ = reading_columns(names)
     asked = set(options.columns)
     by_reading = asked.isdisjoint(names) if asked else set(measured) - set(options.exclude) == {value}
-    if by_reading and value and tag in kept and kept[tag].nunique() > 1:
-        raise InputError(
-            f"{notebook.source} has a row for each reading (columns {quoted(tag)} and {quoted(value)}). A stream needs "
-            f"a row for each time, with a column for each tag."
-        )
+    if by_reading and value and tag in kept and (kept[tag].nunique() > 1 or (asked and options.readings)):
+        if not options.readings:
+            raise InputError(
+                f"{notebook.source} has a row for each reading (columns {quoted(tag)} and {quoted(value)}). Rows are "
+                f"made of them on a clock: that of a model that was fitted to such readings, or give --step and the "
+                f"tags (--columns)."
+            )
+        return _reading_layout(names, kept, (tag, value), options, notebook)
     check_options(names, options)
     given = () if options.time is None else (options.time,)
     taken = {*options.columns, *options.texts, *options.exclude}
@@ -243,6 +247,21 @@ def _choose_columns(
         raise InputError(f"No column is left to measure anomalies in; the columns are {listed_names(names)}.")
     places, written = (tuple(names.index(name) for name in chosen) for chosen in (variables, options.texts))
     return Columns(tuple(names), time, places, written, time_of_day), clock.reader
+
+
+def _reading_layout(
+    names: Sequence[str], kept: pd.DataFrame, reading: tuple[str, str], options: TableOptions, notebook: Notebook
+) -> tuple[Columns, TimeReader | None]:
+    """Return the columns of a stream in which each row is a reading, of which tag and value are named."""
+    given = () if options.time is None else (options.time,)
+    clock = find_clock(kept, replace(options.times, columns=given), reading, Notebook(notebook.source))
+    others = [name for name in kept.columns if name not in (*reading, *clock.columns)]
+    quality = [name for name in others if is_quality(name, kept[name])][:1]
+    places = tuple(names.index(name) for name in (*reading, *quality))
+    when = [names.index(name) for name in clock.columns]
+    if clock.times is None:
+        raise InputError(f"{notebook.source} has a row for each reading, but no time that can be read (--time).")
+    return Columns(tuple(names), when[0], (), places, when[1] if len(when) > 1 else None, reading=True), clock.reader
 
 
 def _is_measured(column: pd.Series[Any], decimal: str | None) -> bool:

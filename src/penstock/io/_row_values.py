@@ -46,6 +46,8 @@ class TableOptions:
         Further ones, which the stream may lack.
     times : TimeOptions
         What is known of how times are written.
+    readings : "", "perhaps" or "always"
+        Whether rows may be single readings (tag, time, value), or have some of the columns only; or always are.
 
     Examples
     --------
@@ -63,6 +65,7 @@ class TableOptions:
     decimal: str | None = None
     times: TimeOptions = field(default_factory=TimeOptions)
     texts_if_there: tuple[str, ...] = ()
+    readings: str = ""
 
     def for_columns(self, names: Sequence[str]) -> TableOptions:
         """Return these options for a stream with these columns: of `texts_if_there` those that it has are `texts`."""
@@ -79,6 +82,8 @@ class Columns:
     variables: tuple[int, ...]
     texts: tuple[int, ...] = ()
     clock: int | None = None  # the time of day, where that and the date have a column each
+    reading: bool = False  # each row is one reading: the texts are its tag, its value and perhaps its quality
+    sparse: bool = False  # a row has readings of some of the columns only
 
     @property
     def variable_names(self) -> tuple[str, ...]:
@@ -87,13 +92,22 @@ class Columns:
     def state(self) -> dict[str, Any]:
         texts = {"texts": list(self.texts)} if self.texts else {}
         clock = {} if self.clock is None else {"clock": self.clock}
-        return {"names": list(self.names), "time": self.time, "variables": list(self.variables), **texts, **clock}
+        kind = {"reading": self.reading, "sparse": self.sparse}
+        return {
+            "names": list(self.names),
+            "time": self.time,
+            "variables": list(self.variables),
+            **texts,
+            **clock,
+            **kind,
+        }
 
     @classmethod
     def restore(cls, state: dict[str, Any]) -> Columns:
         """Return the columns whose `state()` this is; ValueError, TypeError or LookupError if it is none."""
         texts = tuple(state.get("texts", ()))
-        columns = cls(tuple(state["names"]), state["time"], tuple(state["variables"]), texts, state.get("clock"))
+        kind = (bool(state["reading"]), bool(state["sparse"]))
+        columns = cls(tuple(state["names"]), state["time"], tuple(state["variables"]), texts, state.get("clock"), *kind)
         places = [*columns.variables, *texts, *(place for place in (columns.time, columns.clock) if place is not None)]
         if not (columns.variables or texts) or not all(isinstance(name, str) for name in columns.names):
             raise ValueError("the columns have no names")
@@ -226,6 +240,8 @@ class JsonRows:
         if not first:
             raise LineError("an object without any key")
         names = list(first)
+        if options.readings and (found := _reading_keys(names, options)) is not None:
+            return cls(found, options)
         options = options.for_columns(names)
         check_options(names, options)
         values = [str(value) if isinstance(value, str) else "1" for value in first.values()]
@@ -272,6 +288,29 @@ class JsonRows:
     def state(self) -> dict[str, Any]:
         reader = None if self.reader is None else self.reader.state()
         return {"format": "jsonl", "reader": reader, **self.columns.state()}
+
+
+def _reading_keys(names: list[str], options: TableOptions) -> Columns | None:
+    """Return the columns of objects that are readings, by the keys of the first; None if they are whole rows."""
+    from penstock.io._combine import reading_columns  # which imports what reads tables
+
+    wanted = (*options.columns, *options.texts)
+    time = options.time if options.time in names else next((name for name in names if _is_time(name)), None)
+    tag, value, _ = reading_columns(names)
+    if tag and value and not set(wanted) & set(names):
+        quality = [name for name in names if name.casefold() in ("quality", "status", "opcquality", "validity")][:1]
+        places = tuple(names.index(name) for name in (tag, value, *quality))
+        return Columns(tuple(names), None if time is None else names.index(time), (), places, reading=True)
+    some = len(set(wanted) & set(names))
+    if not wanted or time is None or (options.readings != "always" and 2 * some >= len(wanted)):
+        return None
+    every = [time, *wanted]
+    variables, texts = (tuple(map(every.index, names)) for names in (options.columns, options.texts))
+    return Columns(tuple(every), 0, variables, texts, sparse=True)
+
+
+def _is_time(name: str) -> bool:
+    return name.strip().lower() in (*_TIME_NAMES, _PERHAPS_TIME, "ts", "t_stamp", "_time")
 
 
 def _object(line: bytes) -> dict[str, Any]:

@@ -50,6 +50,7 @@ class Batch:
     texts: dict[str, list[str | None]] = field(default_factory=dict)  # `TableOptions.texts`, None: missing
     seconds: FloatArray | None = None  # the times as they were read (`TimeReader.seconds`), NaN where one is missing
     remarks: list[str] = field(default_factory=list)  # what is odd about the clock
+    readings: int = 0  # how many were taken to make these and later rows, where rows are made of readings
 
 
 @dataclass

@@ -14,7 +14,17 @@ from typing import Any
 import numpy as np
 
 from penstock._types import FloatArray
-from penstock.io import Batch, Feed, InputError, RowSource, TimeProgress, is_missing, open_feed
+from penstock.io import (
+    AlignedSource,
+    AnySource,
+    Batch,
+    Feed,
+    InputError,
+    RowSource,
+    TimeProgress,
+    is_missing,
+    open_feed,
+)
 from penstock.live.alarms import AlarmBook, Event, Notification, Verdict
 from penstock.live.feedback import Feedback, Label
 from penstock.live.options import AlarmRules, AssetOptions
@@ -46,12 +56,16 @@ class Asset:
             scorer.restore(state_from_bytes(record.state, "penstock.serve"))
         if record.columns is not None:
             scorer.begin(record.columns)
-        self._ahead = watched.seconds_ahead
+        self._ahead = watched.seconds("max_ahead")
         self.progress = TimeProgress(**positions.pop("clock", {}))
-        self.source: RowSource | None = None
+        self.aligning = scorer.aligning(watched)
+        if self.aligning is not None:
+            self._table = self.aligning.options(self._table)
+            if positions.get("aligner") is not None:
+                self.aligning.restore(positions.pop("aligner"))
+        self.source: AnySource | None = None
         if options.input is not None:
-            feed = open_feed(options.input, follow=True, wait=False)
-            self.source = RowSource(feed, self._table, False, self.progress, self._ahead)
+            self.source = self._rows(open_feed(options.input, follow=True, wait=False))
             if "file" in positions:
                 self.source.continue_from(positions.pop("file"))
                 self.progress = self.source.progress
@@ -61,6 +75,10 @@ class Asset:
         if self.source is not None:
             self.source.close()
         self.source = None
+
+    def _rows(self, feed: Feed) -> AnySource:
+        rows = RowSource(feed, self._table, False, self.progress, self._ahead)
+        return rows if self.aligning is None else AlignedSource(rows, self.aligning, is_part=True)
 
     def read_file(self) -> Batch | None:
         """Return the next rows of the file; None if there are none."""
@@ -78,7 +96,7 @@ class Asset:
         if not header:
             raise InputError("There is no row in this.")
         key = "json" if header.startswith(b"{") else header[:4096].decode("utf-8", errors="replace")
-        reader = RowSource(_Lines(lines, source), self._table, False, self.progress, self._ahead)
+        reader = self._rows(_Lines(lines, source))
         if key in self.layouts:
             reader.continue_from({"table": self.layouts[key], "file": {"kind": "pipe"}, "line": 0})
         parts: list[Batch] = []
@@ -94,7 +112,7 @@ class Asset:
                 self.layouts.pop(next(iter(self.layouts)))
             self.layouts[key], self.new_layout = reader.position()["table"], True
         batch = joined_batches(parts)
-        if not batch.lines and not batch.faults:
+        if not batch.lines and not batch.faults and not batch.readings:
             raise InputError("There is no row in this, only a header.")
         return batch
 
@@ -246,7 +264,7 @@ class _Lines(Feed):
 
 
 @contextmanager
-def _unheard_warnings(source: RowSource) -> Iterator[None]:
+def _unheard_warnings(source: AnySource) -> Iterator[None]:
     """Log what is odd about the layout of an input, when it is found out, instead of warning of it."""
     if source.columns is not None:
         yield
@@ -272,16 +290,18 @@ def joined_batches(batches: Sequence[Batch]) -> Batch:
     filled = [batch for batch in batches if len(batch.lines)]
     faults = [fault for batch in batches for fault in batch.faults]
     remarks = [remark for batch in batches for remark in batch.remarks]
+    readings = sum(batch.readings for batch in batches)
     if len(filled) <= 1:
         batch = filled[0] if filled else Batch(np.empty((0, 0)), [], None, [])
-        return replace(batch, faults=faults, remarks=remarks)
+        return replace(batch, faults=faults, remarks=remarks, readings=readings)
     timed = any(batch.times is not None for batch in filled)
     times = [each for batch in filled for each in (batch.times or [None] * len(batch.lines))] if timed else None
     read = [np.full(len(batch.lines), np.nan) if batch.seconds is None else batch.seconds for batch in filled]
     seconds = np.concatenate(read) if any(batch.seconds is not None for batch in filled) else None
     texts = {name: [text for batch in filled for text in batch.texts[name]] for name in filled[0].texts}
     lines = [line for batch in filled for line in batch.lines]
-    return Batch(np.concatenate([batch.values for batch in filled]), lines, times, faults, texts, seconds, remarks)
+    values = np.concatenate([batch.values for batch in filled])
+    return Batch(values, lines, times, faults, texts, seconds, remarks, readings)
 
 
 def _filled(seconds: FloatArray, before: float | None, now: float) -> FloatArray:

@@ -37,6 +37,7 @@ _LONGEST_WAIT = 600.0  # seconds between two attempts
 _PAUSE = 0.25
 _LONGEST_PAUSE = 30.0  # seconds until an input is tried again
 _MOST_INFLIGHT = 100  # messages that a broker sends before the first is acknowledged; fewer than digests are kept
+_LONGEST_READING = 4096  # bytes of a message with a single reading
 _MOST_MESSAGES = 500  # of Kafka at once
 Send = Callable[[Mapping[str, Any]], None]
 
@@ -206,9 +207,20 @@ def make_inputs(service: Service) -> list[Input]:
     return inputs
 
 
-def _message_lines(payload: bytes) -> bytes:
-    """Return the rows of a message: JSON, CSV with a header, or line protocol."""
+def _message_lines(payload: bytes, topic: str = "") -> bytes:
+    """Return the rows of a message: JSON, CSV with a header, or line protocol; of a topic for each tag, its reading.
+
+    >>> _message_lines(b'{"timestamp": 1714557600, "value": 2.5}', "plant/pump/flow")
+    b'{"tag": "flow", "timestamp": 1714557600, "value": 2.5}'
+    """
     text = payload.lstrip()
+    if topic and text.startswith(b"{") and len(text) < _LONGEST_READING:
+        with suppress(ValueError, RecursionError):
+            reading = json.loads(text)
+            keys = {str(key).casefold() for key in reading}
+            if keys & {"value", "v", "val"} and not keys & {"tag", "name", "sensor", "tagname"} and len(keys) <= 4:
+                plain = {"value" if str(key).casefold() in ("v", "val") else key: of for key, of in reading.items()}
+                return json.dumps({"tag": topic.rpartition("/")[2], **plain}).encode()
     kind = "influx"
     if text[:1] in (b"{", b"["):
         kind = "lines" if b"\n{" in text else "json"
@@ -249,7 +261,8 @@ class MqttInput(Input):
                     raise OSError("the broker has ended the connection")
                 digest = hashlib.sha256(message.topic.encode() + b"\0" + message.payload).hexdigest()[:24]
                 position = ("again" if message.dup else "digest", digest)
-                self.bring(_message_lines(message.payload), f"mqtt {topic}", position)
+                one_tag = message.topic if "+" in topic or "#" in topic else ""
+                self.bring(_message_lines(message.payload, one_tag), f"mqtt {topic}", position)
                 if not self.stopping.is_set():
                     client.ack(message.mid, message.qos)
         finally:

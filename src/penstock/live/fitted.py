@@ -18,11 +18,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from penstock._parameters import ParameterError
 from penstock._types import BoolArray, FloatArray, IndexArray, StreamScores
 from penstock.columns import RowRule, RuleError
 from penstock.detection import UNKNOWN, Model, ModePlan, Part, deviations, mode_name, rebuilds
 from penstock.detectors import OnlineNSNMF, SeriesMonitor
-from penstock.io import Batch, InputError, Table, TableOptions, TimeReader, is_number
+from penstock.io import Aligning, Batch, InputError, Table, TableOptions, TimeReader, is_number, plain_alignment
+from penstock.live.options import WatchOptions
 from penstock.live.scorers import Verdicts, check_columns, with_names
 from penstock.storage import Record
 from penstock.thresholds import Contamination, Fixed, Threshold, pack_threshold, unpack_threshold
@@ -94,6 +96,23 @@ class FittedScorer:
             encoding=options.encoding or reading.encoding,
             times=reading.time_options(options.times),
         )
+
+    def aligning(self, options: WatchOptions) -> Aligning | None:
+        """Return the clock of the model, if it was fitted to readings; else one of its usual step, for readings."""
+        step, hold = options.step_and_hold
+        known, late = self._model.reading.alignment, options.seconds("late")
+        texts = [name for name, kind in self._kinds.items() if kind == "text"]
+        if known is not None:
+            if step is not None or hold is not None:
+                raise ParameterError("step", " cannot be changed: --model has a clock of its own.")
+            tags = tuple(tag for tag in known.tags if tag.name in self._kinds)
+            return Aligning(replace(known, tags=tags), texts, late)
+        usual = [series.monitor.detector.model_.clock.step for series in self._series.values()]
+        if (step is None and not (usual and usual[0] > 0)) or not self._kinds:
+            return None
+        numbers = [name for name in self._kinds if name not in texts]
+        clock = plain_alignment(usual[0] if step is None else step, hold, numbers, texts)
+        return Aligning(clock, texts, late, always=step is not None)
 
     def begin(self, names: tuple[str, ...]) -> None:
         if self._bare and not self.variable_names:

@@ -12,6 +12,8 @@ from typing import Any
 from penstock._parameters import ParameterError
 from penstock._types import StreamScores
 from penstock.io import (
+    AlignedSource,
+    AnySource,
     Batch,
     Columns,
     Fault,
@@ -22,7 +24,7 @@ from penstock.io import (
     RowSource,
     SnapshotError,
     Snapshots,
-    check_position,
+    columns_at,
     continue_sink,
     differences,
     open_feed,
@@ -33,7 +35,8 @@ from penstock.live.options import AlarmRules, WatchOptions
 from penstock.live.scorers import Scorer, scorer_maker
 
 # Options that decide how rows are read: a state belongs to them.
-_READING = ("format", "delimiter", "time", "columns", "exclude", "timezone", "day_first", "time_format", "max_ahead")
+_READING = ("format", "delimiter", "time", "columns", "exclude", "timezone", "day_first", "time_format", "max_ahead",
+            "step", "hold", "late")  # fmt: skip
 _MOST_LINES = 1 << 16  # at once, where no snapshot is due before
 _MOST_TEXTS = 20  # texts that were not learnt are reported one by one, so many of them
 
@@ -134,7 +137,11 @@ class Monitor:
             raise InputError("Standard input is closed; open it, or give a file.")
         self._feed = open_feed(path, follow=options.follow)
         self._table = self._scorer.table_options(table)
-        self._source = RowSource(self._feed, self._table, options.strict, max_ahead=options.seconds_ahead)
+        self._aligning = self._scorer.aligning(options)
+        if self._aligning is not None:
+            self._table = self._aligning.options(self._table)
+        rows = RowSource(self._feed, self._table, options.strict, max_ahead=options.seconds("max_ahead"))
+        self._source: AnySource = rows if self._aligning is None else AlignedSource(rows, self._aligning)
         try:
             self._open(path)
         except BaseException:
@@ -213,7 +220,7 @@ class Monitor:
                 for name, value in vars(Counts(**state["counts"])).items():
                     _whole(value, f"counts: {name}")
                 _output_mark(state)
-                names = check_position(state["input"], self._table).variable_names
+                names = columns_at(state["input"], self._table, scorer.aligning(self._options)).variable_names
                 if state["detector"] is not None:
                     scorer.restore(state["detector"])
                 if self._alarms is not None:

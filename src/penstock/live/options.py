@@ -28,6 +28,13 @@ _THRESHOLD_HELP = (
 _THRESHOLD_DEFAULT = "conformal:rate=0.01, or the model's own"
 _ASSET_NAME = re.compile(r"[^\W/][\w. -]{0,39}(/[^\W/][\w. -]{0,39})?")
 _MaxAhead = Annotated[Any, _in("--max-ahead", "A row may be dated so long after all before it; else it is malformed.")]
+_Step = Annotated[
+    Any, _in("--step", "Rows are readings of single tags: put them on a clock with this step, such as 1min.")
+]
+_Hold = Annotated[
+    Any, _in("--hold", "For how long a reading stands where a step has none; else as is usual for its tag.")
+]
+_Late = Annotated[Any, _in("--late", "For how long a reading may come after the end of its step.")]
 _WARMUP_HELP = "Samples to learn from before the first score."
 _WARMUP_DEFAULT = "200 or, if larger or without scaling, the buffer"
 
@@ -118,6 +125,9 @@ class WatchOptions:
     day_first: DayFirst = None
     time_format: TimeFormat = None
     max_ahead: _MaxAhead = "1day"
+    step: _Step = None
+    hold: _Hold = None
+    late: _Late = "30s"
     columns: Annotated[tuple[str, ...], _in("--columns", "Measure only these: a,b,c")] = ()
     exclude: Annotated[tuple[str, ...], _in("--exclude", "Leave out these, such as labels: a,b")] = ()
     strict: Annotated[bool, _in("--strict", "End at the first malformed line.")] = False
@@ -171,17 +181,24 @@ class WatchOptions:
         for name, problem in wrong.items():
             if problem:
                 raise ParameterError(name, f" {problem}; got {getattr(self, name)!r}.")
-        _ = self.seconds_ahead, self.table
+        _ = self.seconds("max_ahead"), self.seconds("late"), self.step_and_hold, self.table
 
     @property
     def separator(self) -> str | None:
         """The delimiter as a character; None: by the header."""
         return "\t" if self.delimiter in ("tab", "\\t") else self.delimiter
 
+    def seconds(self, name: str) -> float:
+        """Return a duration in seconds; a `ParameterError` if it is none."""
+        return _seconds(name, getattr(self, name))
+
     @property
-    def seconds_ahead(self) -> float:
-        """How far a row may be ahead of all before it, in seconds."""
-        return _seconds("max_ahead", self.max_ahead)
+    def step_and_hold(self) -> tuple[float | None, float | None]:
+        """The step of the clock that readings are put on, and for how long one stands, in seconds; None: not given."""
+        step, hold = (None if getattr(self, name) is None else self.seconds(name) for name in ("step", "hold"))
+        if step is not None and not step > 0:
+            raise ParameterError("step", " must be longer than 0.")
+        return step, hold
 
     @property
     def table(self) -> TableOptions:
@@ -231,6 +248,9 @@ class AssetOptions:
     day_first: DayFirst = None
     time_format: TimeFormat = None
     max_ahead: _MaxAhead = "1day"
+    step: _Step = None
+    hold: _Hold = None
+    late: _Late = "30s"
     delimiter: Annotated[str | None, _in("--delimiter", "Between fields of CSV; else by the header: , ; tab |")] = None
 
     mqtt: Annotated[str | None, _in("--mqtt", "Subscribe to rows: mqtt://[USER:PASSWORD@]HOST:PORT/TOPIC")] = None
@@ -241,8 +261,8 @@ class AssetOptions:
 
     def watch_options(self) -> WatchOptions:
         """Return the same as options of a monitored stream."""
-        shared = ("model", "threshold", "time", "timezone", "day_first", "time_format", "max_ahead", "delimiter")
-        return WatchOptions(**{name: getattr(self, name) for name in shared})
+        own = {each.name for each in fields(WatchOptions)} - {"input"}
+        return WatchOptions(**{each.name: getattr(self, each.name) for each in fields(self) if each.name in own})
 
 
 @dataclass(frozen=True, kw_only=True)

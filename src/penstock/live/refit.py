@@ -10,12 +10,12 @@ from typing import Any
 from sklearn.base import clone
 
 from penstock.detection import LEARNT, Model, fit_model
-from penstock.io import InputError, RowSource, TableOptions, open_feed
+from penstock.io import AlignedSource, AnySource, InputError, RowSource, TableOptions, open_feed
 from penstock.live.alarm_files import ROW_SECONDS, AlarmClock
 from penstock.live.alarms import ALARM, Alarm, AlarmBook, Change, Event
 from penstock.live.feedback import FALSE_ALARM, REAL_DEFECT, SENSOR_DEFECT, Feedback, Label, excluded_periods
 from penstock.live.fitted import FittedScorer
-from penstock.live.options import AlarmRules
+from penstock.live.options import AlarmRules, WatchOptions
 
 _MOST_LINES = 1 << 14
 _N_VARIABLES = 3
@@ -57,7 +57,10 @@ class Record:
 def watch_record(model: Model, path: Path, labels: Sequence[Label], rules: AlarmRules, asset: str) -> Record:
     """Score a file row by row as `penstock watch` does, with the labels in effect."""
     scorer = FittedScorer(model)
-    source = RowSource(open_feed(path, follow=False), scorer.table_options(TableOptions()))
+    options = scorer.table_options(TableOptions())
+    aligning = scorer.aligning(WatchOptions())
+    rows = RowSource(open_feed(path, follow=False), options if aligning is None else aligning.options(options))
+    source: AnySource = rows if aligning is None else AlignedSource(rows, aligning)
     book, clock, feedback = AlarmBook(rules), AlarmClock(), Feedback(labels)
     seconds: list[float] = []
     events: list[Event] = []

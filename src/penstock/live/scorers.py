@@ -16,7 +16,7 @@ import numpy as np
 from penstock._parameters import ParameterError
 from penstock._types import BoolArray, FloatArray, StreamScores
 from penstock.detectors.online import OnlineNSNMF
-from penstock.io import Batch, InputError, TableOptions, is_number, quoted
+from penstock.io import Aligning, Batch, InputError, TableOptions, is_number, plain_alignment, quoted
 from penstock.live.alarms import Readings, Sensor, Verdict
 from penstock.live.options import WatchOptions
 from penstock.thresholds import ConformalPValue, Threshold, parse_threshold
@@ -109,6 +109,9 @@ class Scorer(Protocol):
     def table_options(self, options: TableOptions) -> TableOptions:
         """Return options that read the columns of the model."""
 
+    def aligning(self, options: WatchOptions) -> Aligning | None:
+        """Return how single readings are put into rows for the model; None if that is not known."""
+
     def begin(self, names: tuple[str, ...]) -> None:
         """Take the names of the columns of `Batch.values`; InputError if the model is for others."""
 
@@ -149,6 +152,15 @@ class OnlineScorer:
 
     def table_options(self, options: TableOptions) -> TableOptions:
         return options
+
+    def aligning(self, options: WatchOptions) -> Aligning | None:
+        step, hold = options.step_and_hold
+        if step is None:
+            return None
+        names = tuple(getattr(self._detector, "feature_names_in_", ())) or options.columns
+        if not names:
+            raise ParameterError("step", " needs the tags that the readings are of: name them (--columns).")
+        return Aligning(plain_alignment(step, hold, names, ()), (), options.seconds("late"))
 
     def begin(self, names: tuple[str, ...]) -> None:
         check_columns(self._detector, names)

@@ -416,7 +416,7 @@ class Service:
             record.counts["malformed"] += len(faults)
             if delivery is not None:
                 shown = [{"line": fault.line, "reason": fault.reason} for fault in faults[:_MOST_FAULTS]]
-                answer = {"accepted": stop - start, "duplicate": False, "row": first + stop}
+                answer = {"accepted": batch.readings or stop - start, "duplicate": False, "row": first + stop}
                 answers.append((delivery.future, {**answer, "malformed": len(faults), "faults": shown}))
             elif faults:
                 log.warning("%s: %d malformed lines; the first: %s", record.name, len(faults), faults[0])
@@ -428,6 +428,8 @@ class Service:
             self.store.save_position(record.id, "file", asset.source.position())
         elif asset.source is None:
             self.store.save_position(record.id, "clock", asdict(asset.progress))
+            if asset.aligning is not None:
+                self.store.save_position(record.id, "aligner", asset.aligning.state())
         if judged is None:
             return []
         self.store.add_rows(record.id, *judged)
