@@ -201,14 +201,14 @@ def _compile() -> None:
     import numpy as np
 
     from penstock import NSNMF
-    from penstock.factor import Auto
+    from penstock.factor import RowBlocks
     from penstock.graph.parts import common_frame, cross_edges, grow_part
 
     warnings.simplefilter("ignore")
     X = np.random.default_rng(0).normal(size=(10_000, 3))
     frame = common_frame(X.min(axis=0), X.max(axis=0), X)
     cross_edges(*(grow_part(X[rows], rows, frame) for rows in np.split(np.arange(len(X)), 2)))
-    NSNMF(solver=Auto(n_blocks=2), random_state=0, max_iter=4).fit(X)
+    NSNMF(solver=RowBlocks(2), random_state=0, max_iter=4).fit(X)
 
 
 def show(kind: str, n: int, run: dict[str, Any]) -> None:

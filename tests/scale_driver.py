@@ -19,7 +19,6 @@ import numpy as np
 from distributed import SchedulerPlugin
 
 from penstock import NSNMF, scale
-from penstock.factor import Auto
 from penstock.scale import factor_fit
 
 
@@ -51,9 +50,7 @@ def main(task):
         if "die_at" in task and stage == task["die_at"][0] and done >= task["die_at"][1]:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    detector = NSNMF(
-        n_components=2, solver=Auto(n_starts=2, burn_in=2), max_iter=task.get("max_iter", 13), tol=1e-12, random_state=0
-    )
+    detector = NSNMF(n_components=2, max_iter=task.get("max_iter", 13), tol=1e-12, random_state=0)
     with scale.local_client(n_workers=2, memory_limit="2GiB") as client:
         client.cluster.scheduler.add_plugin(Log(task["log"], die_in_time))
         draft = Path(task["pids"] + ".draft")

@@ -35,7 +35,7 @@ from penstock.bench.methods import (
     takes_seed,
 )
 from penstock.bench.results import ROWS_FILE
-from penstock.factor import Auto, BlockSGD
+from penstock.factor import BlockSGD, Coordinate
 
 ODD = 40
 DETECTORS = '''
@@ -181,7 +181,7 @@ def test_parameters_seeds_and_solvers_are_handed_on(on_path: Path) -> None:
     (on_path / "takes_any.py").write_text("class D:\n    def __init__(self, **given): self.given = given")
     assert build("takes_any:D", {"whatever": 3}).given == {"whatever": 3}
     assert build("NSNMF", {"solver": {"BlockSGD": {"rounds": 9}}}).solver == BlockSGD(rounds=9)
-    assert build("NSNMF", {"solver": {"Auto": {}}}).solver == Auto()
+    assert build("NSNMF", {"solver": {"Coordinate": {}}}).solver == Coordinate()
     assert build("OverTime", {"detector": {"NMF": {"n_components": 3}}}).detector.n_components == 3
 
 

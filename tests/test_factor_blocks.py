@@ -22,7 +22,6 @@ from strategies_factors import draw_factors, family, random_tree, tables
 from penstock._threads import thread_limit
 from penstock.detectors.nsnmf import NSNMF
 from penstock.factor import (
-    Auto,
     BlockSGD,
     Coordinate,
     Factors,
@@ -212,8 +211,6 @@ def test_blocks_end_where_coordinate_descent_ends(n_blocks):
     whole, parts = (solve(objective, start, settings=s, **limits) for s in (Coordinate(), RowBlocks(n_blocks)))
     assert parts.converged
     assert parts.objective == pytest.approx(whole.objective, rel=1e-6)
-    whole, parts = (solve(objective, start, settings=s, max_iter=20) for s in (Auto(), Auto(n_blocks=4)))
-    np.testing.assert_allclose(parts.history[:11], whole.history[:11], rtol=1e-12)  # the burn-in
 
 
 def test_fitted_data_are_measured_by_their_residuals():
@@ -230,18 +227,17 @@ def test_fitted_data_are_measured_by_their_residuals():
 @pytest.mark.parametrize("chunk", [1, 7])
 def test_blocks_larger_than_a_chunk(objective, chunk, monkeypatch):
     """Sums over chunks are those over all rows, but for rounding."""
-    whole = fit_factors(objective, 2, Auto(n_blocks=2), max_iter=25, tol=0.0, random_state=0)
+    whole = fit_factors(objective, 2, RowBlocks(2), max_iter=25, tol=0.0, random_state=0)
     monkeypatch.setattr(blocks, "CHUNK", chunk)
-    parts = fit_factors(objective, 2, Auto(n_blocks=2), max_iter=25, tol=0.0, random_state=0)
+    parts = fit_factors(objective, 2, RowBlocks(2), max_iter=25, tol=0.0, random_state=0)
     np.testing.assert_allclose(parts.history, whole.history, rtol=1e-12)
     np.testing.assert_allclose(parts.factors.W, whole.factors.W, rtol=1e-9, atol=1e-9)
     assert parts.kkt_residual == pytest.approx(whole.kkt_residual, rel=1e-6)
 
 
-@pytest.mark.parametrize("solver", [Auto(n_blocks=4), RowBlocks(4)])
-def test_detectors_take_it(solver):
+def test_detectors_take_it():
     X = clusters().A
-    one, two = (NSNMF(n_components=2, solver=solver, random_state=0).fit(X) for _ in range(2))
+    one, two = (NSNMF(n_components=2, solver=RowBlocks(4), random_state=0).fit(X) for _ in range(2))
     assert one.converged_
     assert np.array_equal(one.embedding_, two.embedding_)
     assert one.objective_ == pytest.approx(NSNMF(n_components=2, random_state=0).fit(X).objective_, rel=0.05)
@@ -255,9 +251,8 @@ def test_more_blocks_than_rows_and_rows_that_are_all_equal():
 
 
 def test_coordinate_descent_by_blocks_refuses_missing_values():
-    for chosen in (RowBlocks(2), Auto(n_blocks=2)):
-        with pytest.raises(ValueError, match=r"missing values. Use Coordinate\(\) or Auto\(\)"):
-            fit_factors(nmf(np.array([[1.0, np.nan], [1.0, 2.0], [0.5, 1.0]])), 1, chosen, random_state=0)
+    with pytest.raises(ValueError, match=r"missing values. Use Coordinate\(\)"):
+        fit_factors(nmf(np.array([[1.0, np.nan], [1.0, 2.0], [0.5, 1.0]])), 1, RowBlocks(2), random_state=0)
 
 
 # Block SGD.
@@ -503,7 +498,7 @@ class DistantExecutor(LocalExecutor):
 
 
 SOLVERS = [
-    Auto(n_starts=2, burn_in=2, n_blocks=4),
+    RowBlocks(4),
     RowBlocks(4, profile_passes=1),
     BlockSGD(4, rounds=30, stall=0.0, blocks="space"),
     BlockSGD(4, rounds=300, stall=0.01, blocks="space"),
@@ -539,7 +534,7 @@ def test_sgd_on_runs_of_rows_has_the_same_bits_on_any_number_of_threads():
 
 
 @pytest.mark.parametrize("rng", [np.random.RandomState, np.random.default_rng])
-@pytest.mark.parametrize("chosen", SOLVERS, ids=["auto", "rows", "all rounds", "stalls"])
+@pytest.mark.parametrize("chosen", SOLVERS, ids=["rows", "one pass", "all rounds", "stalls"])
 def test_a_resumed_run_has_the_same_bits(rng, chosen):
     cut, layout = posed(clusters(), 4)
     kept, seen = [], []
@@ -552,9 +547,8 @@ def test_a_resumed_run_has_the_same_bits(rng, chosen):
 
     told = {"progress": lambda *it: seen.append(it), "checkpoint": keep}
     H, whole = fit_by_blocks(cut, 2, chosen, tol=1e-6, random_state=rng(7), **told)
-    past = chosen.burn_in if isinstance(chosen, Auto) else 0
-    assert len(kept) == 1 + whole.n_iter - past
-    assert seen == list(enumerate(whole.history))[1 + past :]
+    assert len(kept) == 1 + whole.n_iter
+    assert seen == list(enumerate(whole.history))[1:]
     for snapshot, states in (kept[0], kept[1], kept[len(kept) // 2], kept[-1]):
         later, _ = posed(clusters(), layout, states)
         again_H, again = fit_by_blocks(later, 2, chosen, tol=1e-6, resume=snapshot)

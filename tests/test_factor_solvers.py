@@ -17,7 +17,6 @@ from threadpoolctl import ThreadpoolController
 
 from penstock._blas import one_blas_thread
 from penstock.factor import (
-    Auto,
     BlockSGD,
     Coordinate,
     Factors,
@@ -238,15 +237,13 @@ def test_profiles_stay_where_nothing_weighs_them():
 @pytest.mark.parametrize("kind", KINDS)
 @given(problem=tables())
 @examples(8)
-def test_auto_reports_what_it_did(kind, problem):
+def test_the_default_reports_what_it_did(kind, problem):
     A, S, K, rng = problem
     objective = family(A, S, [kind])[kind]
     solution = fit_factors(objective, K, random_state=np.random.RandomState(int(rng.integers(2**31))))
-    assert len(solution.start_objectives) == Auto().n_starts
     assert solution.n_iter == len(solution.history) - 1
     slack = 1e-11 * (solution.history[0] + objective.norm_A + objective.norm_S)
     assert np.all(np.diff(solution.history) <= slack)
-    assert solution.objective <= solution.start_objectives.min() + slack
     assert solution.objective == objective.value(solution.factors)
     assert solution.kkt_residual == objective.kkt_residual(solution.factors)
     assert solution.converged == (solution.kkt_residual <= 1e-4)
@@ -292,20 +289,17 @@ def test_progress_reports_every_iteration():
     assert solution.n_iter % 10 == 0
 
 
-def test_auto_repeats_its_bits_and_more_starts_never_end_their_burn_in_worse():
+def test_the_default_is_coordinate_descent_and_repeats_its_bits():
     rng = np.random.default_rng(0)
     objective = nsnmf(rng.random((25, 4)), sparse.csr_array(random_tree(25, rng)))
     start = random_start(objective, 2, 1)
-    one, two = solve(objective, start), solve(objective, start, settings=Auto())
+    one, two = solve(objective, start), solve(objective, start, settings=Coordinate())
     assert np.array_equal(one.factors.W, two.factors.W)
-    few, again = (fit_factors(objective, 3, Auto(n_starts=1), random_state=0) for _ in range(2))
-    assert np.array_equal(few.factors.W, again.factors.W)
-    many = fit_factors(objective, 3, Auto(n_starts=6), random_state=0)
-    assert many.start_objectives[0] == few.start_objectives[0]
-    assert many.start_objectives.min() <= few.start_objectives.min()
+    first, again = (fit_factors(objective, 3, random_state=0) for _ in range(2))
+    assert np.array_equal(first.factors.W, again.factors.W)
 
 
-@pytest.mark.parametrize("chosen", [Auto(), Coordinate(), Multiplicative(), RowBlocks(2), Auto(n_blocks=2)])
+@pytest.mark.parametrize("chosen", [Coordinate(), Multiplicative(), RowBlocks(2)])
 def test_overflow_is_an_error_not_a_result(chosen):
     objective = nmf(np.full((4, 3), 1e200))
     with np.errstate(all="ignore"), pytest.raises(FloatingPointError, match="Scale the table"):
@@ -351,9 +345,8 @@ def test_refuses_a_wrong_start(W, H, message):
     [
         (Coordinate, {"profile_passes": 0}, "profile_passes"),
         *[(Multiplicative, {"exponent": wrong}, "exponent") for wrong in (0.0, 0.75, 1.0)],
-        *[(RowBlocks, {name: 0}, f"{name} must be a whole number ≥ 1") for name in ("n_blocks", "profile_passes")],
-        *[(Auto, {"n_blocks": wrong}, "n_blocks must be a whole number ≥ 1") for wrong in (0, 2.5, True, "2")],
-        *[(Auto, wrong, "whole number") for wrong in ({"n_starts": 0}, {"burn_in": -1})],
+        *[(RowBlocks, {"n_blocks": wrong}, "n_blocks must be a whole number ≥ 1") for wrong in (0, 2.5, True, "2")],
+        (RowBlocks, {"profile_passes": 0}, "profile_passes must be a whole number ≥ 1"),
         *[(BlockSGD, {name: 0}, "whole number") for name in ("n_blocks", "rounds")],
         *[(BlockSGD, {name: 0.1}, "a first_step and a last_step") for name in ("first_step", "last_step")],
         *[(BlockSGD, {"first_step": 0.1, "last_step": wrong}, "Steps must fall") for wrong in (0.0, 0.2)],
@@ -374,5 +367,3 @@ def test_refuses_more_groups_than_rows():
 def test_settings_show_what_is_not_the_default_of_older_files():
     assert repr(BlockSGD()).endswith("stall=0.0003)")
     assert repr(BlockSGD(blocks="space")).endswith("stall=0.0003, blocks='space')")
-    assert repr(Auto()) == "Auto(n_starts=3, burn_in=10)"
-    assert repr(Auto(n_blocks=2)) == "Auto(n_starts=3, burn_in=10, n_blocks=2)"

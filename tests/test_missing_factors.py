@@ -12,7 +12,6 @@ from strategies import examples
 
 from penstock import minimum_spanning_tree, similarity
 from penstock.factor import (
-    Auto,
     Coordinate,
     Factors,
     Multiplicative,
@@ -80,7 +79,7 @@ def test_the_gradient_is_that_of_the_entries_seen(kind):
             assert getattr(gradient, name)[place] == pytest.approx(slope, rel=1e-4, abs=1e-6)
 
 
-@pytest.mark.parametrize("settings_", [Auto(), Coordinate(), Multiplicative()], ids=lambda s: type(s).__name__)
+@pytest.mark.parametrize("settings_", [Coordinate(), Multiplicative()], ids=lambda s: type(s).__name__)
 @pytest.mark.parametrize("kind", ["nmf", "nsnmf", "laplacian", "gnmf"])
 def test_the_loss_never_rises_and_the_end_is_stationary(kind, settings_):
     objective = over_seen(family(table())[kind])

@@ -18,7 +18,7 @@ from test_estimators import ALL_DETECTORS, TABLES, agreeing_rows, both_scales, n
 import penstock
 from penstock import NMF, NSNMF, SNMF, KNNDistance, LoMST, NormScore, thresholds
 from penstock.detectors import BaseDetector, FactorDetector
-from penstock.factor import Auto, BlockSGD, Coordinate, Multiplicative, RowBlocks
+from penstock.factor import BlockSGD, Coordinate, Multiplicative, RowBlocks
 from penstock.storage import StorageError, WrongKindError, read_state, write_state
 
 pytestmark = [
@@ -29,8 +29,8 @@ pytestmark = [
 ]
 MORE_DETECTORS = [
     NSNMF(duplicates="zero", similarity="binary", solver=Coordinate(), random_state=1),
-    NSNMF(duplicates="floor", n_components=1, solver=Auto(n_starts=1), random_state=1),
-    NSNMF(n_components=2, solver=Auto(n_blocks=2), random_state=1),
+    NSNMF(duplicates="floor", n_components=1, random_state=1),
+    NSNMF(n_components=2, solver=RowBlocks(2), random_state=1),
     NMF(n_components=2, solver=RowBlocks(2), random_state=1),
     NMF(n_components=20, random_state=0),
     KNNDistance(n_neighbors=1),
@@ -186,7 +186,7 @@ def test_parameters(tmp_path: Path) -> None:
     rng = np.random.RandomState(5)
     rng.normal()
     for solver in (
-        Auto(5, 2),
+        RowBlocks(5, 2),
         Coordinate(3),
         Multiplicative(0.25),
         BlockSGD(rounds=np.int64(70), first_step=0.1, last_step=0.01),

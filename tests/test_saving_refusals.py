@@ -155,12 +155,12 @@ def saved_state(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], dic
         ("NSNMF", "parameters", lambda p: p | {"evil": 1}, "NSNMF has no parameter 'evil'"),
         ("NSNMF", "parameters/alpha", -1.0, "alpha must be a finite number > 0"),
         ("NSNMF", "parameters/random_state", "seed", "'seed' cannot be used to seed"),
-        ("NSNMF", "parameters/solver", {"type": "settings", "name": "Popen", "fields": {}}, "one of Auto"),
+        ("NSNMF", "parameters/solver", {"type": "settings", "name": "Popen", "fields": {}}, "one of BlockSGD"),
         (
             "NSNMF",
             "parameters/solver",
-            {"type": "settings", "name": "Auto", "fields": {"n_starts": "3", "burn_in": 1}},
-            "a value like 3, but is '3'",
+            {"type": "settings", "name": "RowBlocks", "fields": {"n_blocks": "3", "profile_passes": 1}},
+            "a value like 8, but is '3'",
         ),
         (
             "NSNMF",

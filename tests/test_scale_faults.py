@@ -28,7 +28,6 @@ from scale_kills import (
 )
 
 from penstock import NSNMF, scale
-from penstock.factor import Auto
 from penstock.scale import cluster as cluster_module
 from penstock.scale import factor_fit
 
@@ -60,7 +59,7 @@ class Ground:
         self.scores = self.score()
 
     def fit(self, **options):
-        detector = NSNMF(n_components=3, solver=Auto(n_starts=2, burn_in=2), max_iter=12, random_state=0)
+        detector = NSNMF(n_components=3, max_iter=12, random_state=0)
         return scale.fit(detector, self.source, self.client, n_parts=6, **options)
 
     def score(self):

@@ -36,7 +36,7 @@ from penstock import (
     minimum_spanning_tree,
     scale,
 )
-from penstock.factor import Auto, BlockSGD, Coordinate, Multiplicative, RowBlocks
+from penstock.factor import BlockSGD, Coordinate, Multiplicative, RowBlocks
 from penstock.scale import _pieces, plan, workspace
 from penstock.scale import cluster as cluster_module
 from penstock.scale import rows as rows_module
@@ -92,8 +92,8 @@ SETTINGS = [
 @pytest.mark.parametrize(("kind", "parameters"), SETTINGS)
 def test_as_on_one_machine(client, kind, parameters):
     common = {"n_components": 2, "max_iter": 6, "random_state": 0, **parameters}
-    expected = kind(solver=Auto(n_starts=2, burn_in=2, n_blocks=N_BLOCKS), **common).fit(ROWS)
-    found = fit(kind(solver=Auto(n_starts=2, burn_in=2), **common), ROWS, client)
+    expected = kind(solver=RowBlocks(N_BLOCKS), **common).fit(ROWS)
+    found = fit(kind(**common), ROWS, client)
     assert_same_fit(found, expected)
     if hasattr(expected, "tree_"):
         scaled = ROWS if found.scaling_ is None else found.scaling_.apply(ROWS)
@@ -560,7 +560,7 @@ def plain_rows(n=300, seed=0):
         (quick(solver=Multiplicative()), {}, "does not work by blocks"),
         (LaplacianNSNMF(solver=BlockSGD(blocks="space")), {}, "no Laplacian term"),
         (quick(solver=BlockSGD()), {}, "say BlockSGD"),
-        (quick(solver=Auto(n_blocks=2)), {"n_parts": 3}, "n_parts = 3, but its n_blocks = 2"),
+        (quick(solver=RowBlocks(2)), {"n_parts": 3}, "n_parts = 3, but its n_blocks = 2"),
         (quick(), {"n_parts": 0}, "n_parts"),
         (quick(), {"n_parts": 2.5}, "n_parts"),
         (quick(), {"n_parts": 5000}, "at most 4,096"),

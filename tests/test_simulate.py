@@ -433,6 +433,20 @@ class TestFiles:
         assert sorted(table.names) == sorted(short.table.columns)
         np.testing.assert_array_equal(table.values[list(short.table.columns)], short.table)
 
+    def test_areas_without_variables_have_no_file(self, short, tmp_path):
+        write_plant(short, tmp_path, by_area=True)
+        small = load_plant()
+        few = SimulatedPlant(small.table.head(50), small.units, small.areas, small.events)
+        with pytest.raises(FileExistsError, match=r"areas/"):
+            write_plant(few, tmp_path, by_area=True)
+        paths = write_plant(few, tmp_path, overwrite=True, by_area=True)
+        held = [area for area in AREAS if area in small.areas.values()]
+        assert [path.stem for path in paths] == ["plant", "truth", "variables", *held]
+        assert len(held) < len(AREAS)
+        table = read_table(tmp_path / "areas")
+        np.testing.assert_array_equal(table.values[list(few.table.columns)], few.table)
+        assert sorted(table.names) == sorted(few.table.columns)
+
     def test_the_truth_beside_the_plant_is_no_input(self, short, tmp_path):
         write_plant(short, tmp_path)
         table = read_table(tmp_path)

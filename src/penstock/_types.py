@@ -80,7 +80,6 @@ class Solution:
     converged: bool
     kkt_residual: float
     history: FloatArray  # the objective at the start and after each iteration
-    start_objectives: FloatArray  # of each start when the best was chosen: their spread says how rugged the problem is
     remaining: float = math.nan  # for `BlockSGD`: by what share one exact sweep would lower the objective further
 
 

@@ -210,3 +210,10 @@ def gnmf_step(A, S, W, H, penalty):
     degree = np.array([sum(row) for row in S])[:, None]
     W = np.maximum(W * (A @ H.T + penalty * S @ W) / (W @ (H @ H.T) + penalty * degree * W), 1e-12)
     return W, np.maximum(H * (W.T @ A) / (W.T @ W @ H), 1e-12)
+
+
+def leading_eigenpairs(A, S, symmetric, alpha, K):
+    """The K largest eigenvalues of σS + αAAᵀ/(2‖A‖), written down in full, and their vectors."""
+    M = np.zeros((len(S), len(S))) if A is None else alpha * (A @ A.T) / (2 * np.linalg.norm(A))
+    values, vectors = np.linalg.eigh(M + symmetric * S)
+    return values[::-1][:K], vectors[:, ::-1][:, :K]

@@ -21,7 +21,7 @@ from penstock._types import BoolArray, FloatArray
 from penstock.registry import DETECTORS, did_you_mean
 
 OURS = {name: f"{entry.module}.{name}" for name, entry in DETECTORS.items() if entry.method}
-SOLVERS = ("Auto", "BlockSGD", "Coordinate", "Multiplicative")
+SOLVERS = ("BlockSGD", "Coordinate", "Multiplicative", "RowBlocks")
 _REHEARSED = ("penstock", "pyod", "sklearn")
 
 

@@ -122,8 +122,6 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
         ``similarity="path"`` for more than 5,000 rows, as it would have an entry for each pair.
     objective_ : float
         The value that was reached.
-    start_objectives_ : ndarray
-        What each of the starts tried had reached when the best was chosen: their spread says how rugged the problem is.
     n_iter_, converged_ : int, bool
         Iterations, and whether they ended because the solver was done rather than by `max_iter`.
     n_components_ : int
@@ -192,7 +190,7 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
         check_number("tol", self.tol, least=0.0)
         if self.solver != "auto" and not isinstance(self.solver, Settings):
             raise ValueError(
-                f"solver must be 'auto' or settings from penstock.factor (Auto, Coordinate, RowBlocks, "
+                f"solver must be 'auto' or settings from penstock.factor (Coordinate, RowBlocks, "
                 f"Multiplicative, BlockSGD); got {self.solver!r}."
             )
         draws_from(self.random_state)  # raises if it is no source of random numbers
@@ -250,7 +248,7 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
         """
         self._set_model(model, complete)
         self.objective_, self.n_iter_ = solution.objective, solution.n_iter
-        self.converged_, self.start_objectives_ = solution.converged, solution.start_objectives
+        self.converged_ = solution.converged
         if not solution.converged:
             left = "" if math.isnan(solution.remaining) else f", one exact sweep lowers it by {solution.remaining:.2%}"
             warn_caller(
@@ -522,7 +520,6 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
                 "objective": float(self.objective_),
                 "n_iter": int(self.n_iter_),
                 "converged": bool(self.converged_),
-                "start_objectives": self.start_objectives_,
             },
         }
 
@@ -557,10 +554,10 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
         if search is None and objective.A is None:
             raise part.trouble("has_rows", "True")
         self._set_model(FactorModel(copies, problem, factors, search, tree))
-        part = record.part("solution").only("objective", "n_iter", "converged", "start_objectives")
+        older = {"start_objectives": None}  # what older files have beside it
+        part = record.part("solution").only("objective", "n_iter", "converged", new=older)
         self.objective_ = part.number("objective")
         self.n_iter_, self.converged_ = part.whole("n_iter", least=0), part.flag("converged")
-        self.start_objectives_ = part.array("start_objectives", np.float64, (None,))
 
     def _storable_parameters(self) -> dict[str, Any]:
         parameters = super()._storable_parameters()

@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from penstock.factor import Auto, BlockSGD, Coordinate, Multiplicative, RowBlocks
+from penstock.factor import BlockSGD, Coordinate, Multiplicative, RowBlocks
 from penstock.registry import DETECTORS, detector_class
 from penstock.storage import Record, StorageError, read_state, write_state
 from penstock.thresholds import Threshold, pack_threshold, unpack_threshold
 
 KIND = "detector"
-_SETTINGS: dict[str, Any] = {cls.__name__: cls for cls in (Auto, BlockSGD, Coordinate, Multiplicative, RowBlocks)}
-_LATER = {"Auto": ("n_blocks",), "BlockSGD": ("blocks",)}  # fields that older files lack: these keep their default
+_SETTINGS: dict[str, Any] = {cls.__name__: cls for cls in (BlockSGD, Coordinate, Multiplicative, RowBlocks)}
+_LATER = {"BlockSGD": ("blocks",)}  # fields that older files lack: these keep their default
 _RENAMED = {"score": "score_kind"}  # parameters by the names they have in older files
 _PLAIN = (type(None), bool, int, float, str)
 

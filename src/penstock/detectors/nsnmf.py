@@ -127,7 +127,7 @@ class NSNMF(_TreeDetector):
         often a few very near rows take nearly all of W, `explained_` is near 0, and a score is little more than the
         norm of the row, of which there is a `penstock.CollapsedFactorsWarning`. "normalized" has a bound. "path" makes
         all rows similar, by 1/length of the path between them: it holds W together where "inverse" collapses. No matrix
-        is made, but for `BlockSGD`, `RowBlocks` and `Auto(n_blocks=…)`, which take at most 5,000 rows with it.
+        is made, but for `BlockSGD` and `RowBlocks`, which take at most 5,000 rows with it.
     duplicates : {"collapse", "zero", "floor"}, default="collapse"
         What to do with rows that are equal. "collapse" fits them once and gives every copy the same score; "zero" is
         the paper's formula to the letter, which gives an edge of length 0 similarity 0 and equal rows different scores;
@@ -135,9 +135,9 @@ class NSNMF(_TreeDetector):
         ones; rows that only agree where both have a value are not, and "collapse" counts the length between them as
         "floor" does.
     solver : "auto" or settings, default="auto"
-        "auto" tries a few starts and goes on with the best by exact coordinate descent. Settings from
-        `penstock.factor` choose otherwise: `Coordinate()`, `Multiplicative()`, `BlockSGD()` (the paper's Algorithm 1),
-        `Auto(n_starts=…)`; for many rows and several cores `Auto(n_blocks=…)` or `RowBlocks()`.
+        "auto" is exact coordinate descent from eigenvectors, `Coordinate()` of `penstock.factor`. Settings from there
+        choose otherwise: `Multiplicative()`, `BlockSGD()` (the paper's Algorithm 1); for many rows and several cores
+        `RowBlocks()`.
     score_kind : {"residual", "structural"}, default="residual"
         "residual" is the paper's ‖a − wH‖; "structural" rebuilds a row from the weights of its neighbours only.
     contamination : "auto", float in (0, 0.5] or threshold, default="auto"
@@ -147,7 +147,8 @@ class NSNMF(_TreeDetector):
     max_iter, tol : int, float
         Stop after so many iterations, or when the KKT residual is at most `tol`.
     random_state : int, RandomState or None, default=None
-        Seeds the starts; the same seed gives the same result on any number of threads.
+        The same seed gives the same result on any number of threads. With solver "auto" it hardly matters: the search
+        for eigenvectors begins with random columns.
     graph : array-like or sparse of shape (n, n), or None, default=None
         Similarities of your own between the n rows passed to `fit`, instead of those of the tree: ≥ 0, symmetric up to
         rounding (1e-8 of the largest; then made symmetric). No tree is computed, copies of rows are not merged, and

@@ -2,11 +2,11 @@
 
 from penstock._types import Factors, Solution
 from penstock.factor.objectives import Objective, gnmf, laplacian_nsnmf, nmf, nsnmf, snmf
-from penstock.factor.settings import Auto, BlockSGD, Coordinate, Multiplicative, RowBlocks
+from penstock.factor.settings import BlockSGD, Coordinate, Multiplicative, RowBlocks
 from penstock.factor.solve import fit_factors, solve
 from penstock.factor.start import random_start
 
 __all__ = [
-    "Auto", "BlockSGD", "Coordinate", "Factors", "Multiplicative", "Objective", "RowBlocks", "Solution",
+    "BlockSGD", "Coordinate", "Factors", "Multiplicative", "Objective", "RowBlocks", "Solution",
     "fit_factors", "gnmf", "laplacian_nsnmf", "nmf", "nsnmf", "random_start", "snmf", "solve",
 ]  # fmt: skip

@@ -25,8 +25,9 @@ from scipy import sparse
 from penstock._threads import thread_count
 from penstock._types import FloatArray, IndexArray, SparseMatrix
 from penstock.factor._kernels import Forms, agreement_forms, roughness_forms, sweep_rows
-from penstock.factor.descent import NEGLIGIBLE, own_curvature, reach, scale_weights
+from penstock.factor.descent import NEGLIGIBLE, own_curvature, reach
 from penstock.factor.objectives import Objective, fill_with_means
+from penstock.factor.spectral import Extension, Operator, Products, draw_columns, weights_of
 from penstock.factor.terms import Sums, Terms, weight_parts, weight_residuals
 from penstock.graph.partition import arrange_rows
 
@@ -263,6 +264,15 @@ class Standing(Place):
 
 
 @dataclass(frozen=True, eq=False)
+class Grown:
+    """What a block has to say of its columns while eigenvectors are searched for."""
+
+    products: Products
+    image: FloatArray  # AᵀY
+    offers: FloatArray  # the rows of Y that other blocks receive
+
+
+@dataclass(frozen=True, eq=False)
 class Swept:
     """What a sweep of a block's rows from y by D would do; forms are over pairs within the block."""
 
@@ -369,38 +379,51 @@ def judge(
     return state, (float(residuals.sum()), _standing(block, terms, W).sums)
 
 
-def draw(
-    block: RowBlock, state: State, terms: Terms, n_components: int, seed: int, start: int, keep: bool, number: int
+def draw_start(
+    block: RowBlock, state: State, terms: Terms, n_components: int, seed: int, number: int
+) -> tuple[State, Grown]:
+    """Begin the search for eigenvectors with random columns. See `penstock.factor.spectral`."""
+    nothing = np.zeros((block.n, 0))
+    return _grown(block, terms, nothing, nothing, draw_columns(seed, number, block.n, n_components) - 0.5)
+
+
+def extend_columns(
+    block: RowBlock, state: State, terms: Terms, operator: Operator, extension: Extension, image: FloatArray,
+    border: FloatArray,
+) -> tuple[State, Grown]:  # fmt: skip
+    """Add columns V to the block's rows of the basis, and multiply M by them, given AᵀV and V of border rows."""
+    Q, V = extension.apply(state["Q"], state["Y"])
+    Y = operator.structure * _spread(block, V, border) if operator.structure else np.zeros_like(V)
+    for rows, table in _chunks(block, terms):
+        if table is not None:
+            Y[rows] += table @ (operator.attributes * image)
+    return _grown(block, terms, np.concatenate([Q, V], axis=1), V, Y)
+
+
+def set_weights(
+    block: RowBlock, state: State, terms: Terms, mixed: FloatArray, fill: float, seed: int, number: int
 ) -> tuple[State, Standing]:
-    """Draw W for the block of this number, the same on any machine. The former W may be kept as the best so far.
-
-    NumPy pads seeds with zeros, so that blocks count from 1: [seed, start] is that of H.
-    """
-    W = np.random.default_rng([seed, start, 1 + number]).random((block.n, n_components))
-    kept = {"best": state["W"]} if keep else {name: state[name] for name in state if name == "best"}
-    return {**kept, "W": W}, _standing(block, terms, W)
+    """Set W to the start that the basis has led to."""
+    W = weights_of(state["Q"], mixed, fill, seed, number)
+    return {"W": W}, _standing(block, terms, W)
 
 
-def choose_start(block: RowBlock, state: State, keep: bool) -> tuple[State, None]:
-    """Continue with the best start: the present one if it is to be kept, else the former."""
-    return {"W": state["W"] if keep or "best" not in state else state["best"]}, None
+def scale_columns(block: RowBlock, state: State, factors: FloatArray) -> tuple[State, None]:
+    """Multiply the columns of W."""
+    return {"W": state["W"] * factors}, None
 
 
-def rescale(block: RowBlock, state: State, terms: Terms, scale: float, floor: float) -> tuple[State, Standing]:
-    """Multiply W by a number, with no entry below the floor."""
-    W = np.maximum(scale * state["W"], floor)
-    return {**state, "W": W}, _standing(block, terms, W)
-
-
-def multiply(
-    block: RowBlock, state: State, terms: Terms, H: FloatArray, G: FloatArray, exponent: float, border: FloatArray
-) -> tuple[State, Standing]:
-    """Update the block's rows once by multiplication."""
-    W = state["W"].copy()
-    SW = _spread(block, W, border) if terms.symmetric or terms.laplacian else None
-    C = _attributes_onto(block, terms, terms.alpha * H) if terms.alpha else None
-    scale_weights(terms, W, G, H, block.degree, SW, C, exponent)
-    return {**state, "W": W}, _standing(block, terms, W)
+def _grown(block: RowBlock, terms: Terms, Q: FloatArray, V: FloatArray, Y: FloatArray) -> tuple[State, Grown]:
+    (q, v), y = (Q.shape[1], V.shape[1]), Y.shape[1]
+    QV, QY, YY, image = np.zeros((q, v)), np.zeros((q, y)), np.zeros((y, y)), np.zeros((terms.n_columns, y))
+    for rows, table in _chunks(block, terms):
+        part = Products.of(Q[rows], V[rows], Y[rows])
+        QV += part.QV
+        QY += part.QY
+        YY += part.YY
+        if table is not None:
+            image += table.T @ Y[rows]
+    return {"Q": Q, "Y": Y}, Grown(Products(QV, QY, YY), image, Y[block.offers])
 
 
 def _stepped(state: State, step: float) -> FloatArray:

@@ -84,7 +84,6 @@ class Outcome:
     converged: bool
     kkt_residual: float
     history: FloatArray
-    start_objectives: FloatArray
     remaining: float = math.nan
 
     def solution(self, factors: Factors) -> Solution:
@@ -119,8 +118,7 @@ def descend(
             converged = descent.kkt_residual() <= tol
     objective, residual = check_finite(descent.value()), descent.kkt_residual()
     converged = descent.settled or residual <= tol
-    starts = np.array(history[-1:])
-    return Outcome(objective, len(history) - 1, converged, residual, np.array(history), starts, descent.remaining)
+    return Outcome(objective, len(history) - 1, converged, residual, np.array(history), descent.remaining)
 
 
 def check_finite(value: float) -> float:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -15,10 +15,10 @@ import numpy as np
 
 from penstock._types import FloatArray
 from penstock.factor import blocks
-from penstock.factor.blocks import BlockCoupling, BlockExecutor, Place, Standing, Swept
-from penstock.factor.descent import FLOOR, Descent, check_finite, next_pace, reach, scale_profiles, update_profiles
-from penstock.factor.settings import Auto, Coordinate, Multiplicative, RowBlocks
-from penstock.factor.start import best_scales, draw_seed, draws_from
+from penstock.factor.blocks import BlockCoupling, BlockExecutor, Grown, Place, Standing, Swept
+from penstock.factor.descent import Descent, next_pace, reach, update_profiles
+from penstock.factor.settings import Coordinate
+from penstock.factor.spectral import Extension, Operator, Products
 from penstock.factor.terms import Gaps, Sums, Terms, has_risen, profile_parts, profile_residual, shorten_rows, value_of
 
 _HALVINGS = 60  # of an interval inside [0, 1]: down to one unit in the last place
@@ -357,71 +357,45 @@ def sweep_once(problem: BlockProblem, H: FloatArray) -> float:
     return value
 
 
-@dataclass(frozen=True, eq=False)
-class BlockStart:
-    """Where a descent by blocks starts: H (the blocks have W), and the objective on the way there, if there was one."""
+class BlockColumns:
+    """Columns of which each block has its own rows; here are the sums AᵀQ and AᵀY, and the rows that blocks offer."""
 
-    H: FloatArray
-    history: list[float] = field(default_factory=list)
-    start_objectives: FloatArray = field(default_factory=lambda: np.zeros(0))
+    def __init__(self, problem: BlockProblem, n_components: int, seed: int) -> None:
+        self._problem, self._K, self._seed = problem, n_components, seed
+        self._operator = Operator.of(problem.terms)
+        self._numbers = [(number,) for number in range(problem.executor.n_blocks)]
+        self._images, self._offers = (np.zeros((0, 0)), np.zeros((0, 0))), (np.zeros((0, 0)), np.zeros((0, 0)))
 
+    def draw(self) -> FloatArray:
+        problem = self._problem
+        self._add_up(problem.executor.each(blocks.draw_start, problem.terms, self._K, self._seed, apart=self._numbers))
+        return self._products.YY
 
-def find_start(
-    problem: BlockProblem, start: int | FloatArray, settings: Auto | RowBlocks, max_iter: int, random_state: Any
-) -> BlockStart:
-    """Find where a descent starts, given the number of components or the H of a start whose W the blocks have.
+    def extend(self, extension: Extension) -> Products:
+        problem = self._problem
+        (Q_image, V_image), (Q_offers, V_offers) = extension.apply(*self._images), extension.apply(*self._offers)
+        borders = [(border,) for border in problem.coupling.borders([V_offers])]
+        common = problem.terms, self._operator, extension, V_image
+        reports = problem.executor.each(blocks.extend_columns, *common, apart=borders)
+        self._add_up(reports, np.concatenate([Q_image, V_image], axis=1), np.concatenate([Q_offers, V_offers], axis=1))
+        return self._products
 
-    With `Auto`, after a burn-in; of several random starts it is the best.
-    """
-    if isinstance(settings, RowBlocks):
-        if isinstance(start, np.ndarray):
-            return BlockStart(start)
-        return BlockStart(_drawn(problem, start, draw_seed(draws_from(random_state)), 0, keep=False, floor=0.0)[0])
-    executor, burn_in = problem.executor, min(settings.burn_in, max_iter // 2)
-    if isinstance(start, np.ndarray):
-        return _burn_in(problem, start, executor.each(blocks.rescale, problem.terms, 1.0, FLOOR), burn_in)
-    seed = draw_seed(draws_from(random_state))
-    best, keep = BlockStart(np.zeros((0, 0))), False
-    ends: list[float] = []
-    for number in range(settings.n_starts):
-        H, standings = _drawn(problem, start, seed, number, keep, FLOOR)
-        tried = _burn_in(problem, H, standings, burn_in)
-        keep = not ends or tried.history[-1] < best.history[-1]
-        best = tried if keep else best
-        ends.append(tried.history[-1])
-    executor.each(blocks.choose_start, keep)
-    return BlockStart(best.H, best.history, np.array(ends))
+    def set_weights(self, mixed: FloatArray, fill: float) -> tuple[FloatArray, FloatArray]:
+        common = self._problem.terms, mixed, fill, self._seed
+        standings = self._problem.executor.each(blocks.set_weights, *common, apart=self._numbers)
+        sums = self._problem.sums_of(standings)
+        return sums.G, sums.V
 
+    def scale_weights(self, factors: FloatArray) -> None:
+        self._problem.executor.each(blocks.scale_columns, factors)
 
-def _drawn(
-    problem: BlockProblem, n_components: int, seed: int, start: int, keep: bool, floor: float
-) -> tuple[FloatArray, list[Standing]]:
-    """Draw uniform random factors times the numbers that suit the objective best (see `random_start`).
-
-    H is drawn from the stream [seed, start], the rows of block b from [seed, start, 1 + b].
-    """
-    terms, executor = problem.terms, problem.executor
-    H = np.random.default_rng([seed, start]).random((n_components, terms.n_columns))
-    numbers = [(number,) for number in range(executor.n_blocks)]
-    sums = problem.sums_of(executor.each(blocks.draw, terms, n_components, seed, start, keep, apart=numbers))
-    fit, energy = float(np.vdot(sums.V, H)), float(np.vdot(sums.G, H @ H.T))
-    t, u = best_scales(terms, sums.G, H, fit, energy, sums.agreement)
-    return shorten_rows(u * H, terms.row_bound), executor.each(blocks.rescale, terms, t, floor)
-
-
-def _burn_in(problem: BlockProblem, H: FloatArray, standings: Sequence[Standing], steps: int) -> BlockStart:
-    """Take multiplicative steps of W, then of H, from where the blocks are."""
-    terms = problem.terms
-    H = np.maximum(H, FLOOR) if terms.alpha else H
-    exponent = Multiplicative().exponent if terms.symmetric else 1.0
-    sums = problem.sums_of(standings)
-    history = [check_finite(problem.value(H, sums, offers_of(standings)))]
-    for _ in range(steps):
-        borders = problem.borders(standings)
-        standings = problem.executor.each(blocks.multiply, terms, H, sums.G, exponent, apart=borders)
-        sums = problem.sums_of(standings)
-        if terms.alpha:
-            H = H.copy()  # what blocks received stays as it was: a cluster may send it again
-            scale_profiles(terms, H, sums.G, sums.V)
-        history.append(check_finite(problem.value(H, sums, offers_of(standings))))
-    return BlockStart(H, history)
+    def _add_up(
+        self, reports: Sequence[Grown], images: FloatArray | None = None, offers: FloatArray | None = None
+    ) -> None:
+        Y_image = np.asarray(np.sum([report.image for report in reports], axis=0))
+        Y_offers = np.concatenate([report.offers for report in reports])
+        self._images = np.zeros((len(Y_image), 0)) if images is None else images, Y_image
+        self._offers = np.zeros((len(Y_offers), 0)) if offers is None else offers, Y_offers
+        parts = [report.products for report in reports]
+        QV, QY, YY = (np.sum([getattr(part, name) for part in parts], axis=0) for name in ("QV", "QY", "YY"))
+        self._products = Products(QV, QY, YY)

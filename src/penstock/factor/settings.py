@@ -12,50 +12,12 @@ MAX_ITER = 300
 TOL = 1e-4
 
 
-@dataclass(frozen=True, repr=False)
-class Auto:
-    """Settings of the default solver: random starts, a burn-in of each, coordinate descent from the best.
-
-    Use it unless you have a reason not to. Coordinate descent alone is quickest but greedy: it gives each group to the
-    rows it meets first. A few multiplicative steps move all entries at once and lead to better basins. After them it is
-    hard to tell which start will end lowest (decision 20): for a lower minimum, fit with several seeds and keep the
-    lowest `objective_`.
-
-    Parameters
-    ----------
-    n_starts : int, default 3
-        Number of random starts.
-    burn_in : int, default 10
-        Multiplicative steps from each start before the best is chosen.
-    n_blocks : int or None, default None
-        With a number, starts, burn-ins and descent work by that many blocks of rows, on several cores: see `RowBlocks`.
-
-    Examples
-    --------
-    >>> Auto(n_starts=5)
-    Auto(n_starts=5, burn_in=10)
-    """
-
-    n_starts: int = 3
-    burn_in: int = 10
-    n_blocks: int | None = None
-
-    def __post_init__(self) -> None:
-        check_whole_number("n_starts", self.n_starts, least=1)
-        check_whole_number("burn_in", self.burn_in, least=0)
-        if self.n_blocks is not None:
-            check_whole_number("n_blocks", self.n_blocks, least=1)
-
-    def __repr__(self) -> str:
-        """Name `n_blocks` only if it is set, so that files can be compared with older ones."""
-        return _shown(self, hidden=() if self.n_blocks is not None else ("n_blocks",))
-
-
 @dataclass(frozen=True)
 class Coordinate:
-    """Settings of exact coordinate descent. The loss never rises; one iteration is one sweep over W and H.
+    """Settings of exact coordinate descent, the default solver. One iteration is one sweep over W and H.
 
-    Use it to descend from a start of your own; from random starts `Auto` finds better minima.
+    Use it unless you have a reason not to. The loss never rises. It begins from eigenvectors (decision 20), which is
+    quicker and ends lower than random starts; seeds matter little.
 
     Parameters
     ----------
@@ -79,9 +41,10 @@ class Coordinate:
 class RowBlocks:
     """Settings of coordinate descent by blocks of rows, for several cores. The loss never rises.
 
-    Use it for large tables on one machine. The rows are cut into blocks of near neighbours; fewer where the table has
-    not enough different rows. Each block sweeps its own rows by exact coordinate steps with the weights of the other
-    blocks as they were, so that the result depends on the number of blocks, but not on the number of threads.
+    Use it for large tables on one machine. It begins from eigenvectors, as `Coordinate` does. The rows are cut into
+    blocks of near neighbours; fewer where the table has not enough different rows. Each block sweeps its own rows by
+    exact coordinate steps with the weights of the other blocks as they were, so that the result depends on the number
+    of blocks, but not on the number of threads.
 
     Parameters
     ----------
@@ -108,10 +71,11 @@ class RowBlocks:
 class Multiplicative:
     """Settings of the multiplicative updates W ← W∘(N/P)^β, H ← H∘(αWᵀA)/(αGH+γH), floored at 1e-12.
 
-    Use it to compare with published results; `Auto` converges in far fewer iterations. N = (2σ+λ)SW + αC and
-    P = 2σWG + αWQ + λDW + γW are the two halves of the gradient. Without the symmetric term (σ = 0) the loss is
-    quadratic in W and β = 1, the rule of Lee and Seung (and of Cai et al. for GNMF), never raises it. Where rows of H
-    are bounded, scaling a row back would raise the Laplacian term: H takes the exact bounded row-by-row minimum (HALS).
+    Use it to compare with published results; `Coordinate` converges in far fewer iterations. It begins from one random
+    start. N = (2σ+λ)SW + αC and P = 2σWG + αWQ + λDW + γW are the two halves of the gradient. Without the symmetric
+    term (σ = 0) the loss is quadratic in W and β = 1, the rule of Lee and Seung (and of Cai et al. for GNMF), never
+    raises it. Where rows of H are bounded, scaling a row back would raise the Laplacian term: H takes the exact bounded
+    row-by-row minimum (HALS).
 
     Parameters
     ----------
@@ -136,8 +100,8 @@ class Multiplicative:
 class BlockSGD:
     """Settings of block stochastic gradient descent, Algorithm 1 of Ahmed et al. (2021).
 
-    Use it for the paper's algorithm; `Auto` reaches the minimum sooner. The paper gives no rule for the steps. Here an
-    entry's step is a pace over a bound on its curvature, from WᵀW and HHᵀ as they are and the row's own similarities:
+    Use it for the paper's algorithm; `Coordinate` reaches the minimum sooner. The paper gives no rule for the steps.
+    Here an entry's step is a pace over a bound on its curvature, from WᵀW, HHᵀ and the row's own similarities:
     L_ik = 4σ(Σ_m (WᵀW)_km + 2‖w_i‖² + D_i) + 2αΣ_m (HHᵀ)_km + 2γ for W, 2αΣ_m (WᵀW)_km + 2γ for H. So one pair of very
     near rows does not set the steps of all others. The pace is 2, and half as long after every epoch that did not lower
     the objective. An epoch is B² rounds in which every instance set {i,j,k} comes up once, in random order.
@@ -191,14 +155,8 @@ class BlockSGD:
 
     def __repr__(self) -> str:
         """Name `blocks` only if it is not the default, so that files can be compared with older ones."""
-        return _shown(self, hidden=("blocks",) if self.blocks == "rows" else ())
+        names = [field.name for field in fields(self) if field.name != "blocks" or self.blocks != "rows"]
+        return f"BlockSGD({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
 
 
-Settings = Auto | Coordinate | RowBlocks | Multiplicative | BlockSGD
-
-
-def _shown(settings: Auto | BlockSGD, hidden: tuple[str, ...]) -> str:
-    values = [
-        f"{field.name}={getattr(settings, field.name)!r}" for field in fields(settings) if field.name not in hidden
-    ]
-    return f"{type(settings).__name__}({', '.join(values)})"
+Settings = Coordinate | RowBlocks | Multiplicative | BlockSGD

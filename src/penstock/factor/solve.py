@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -22,13 +21,14 @@ from penstock.factor.descent import (
     descend,
 )
 from penstock.factor.objectives import Objective, over_seen
-from penstock.factor.row_blocks import BlockProblem, BlockStart, RowBlockDescent, find_start
-from penstock.factor.settings import MAX_ITER, TOL, Auto, BlockSGD, Coordinate, Multiplicative, RowBlocks, Settings
+from penstock.factor.row_blocks import BlockColumns, BlockProblem, RowBlockDescent
+from penstock.factor.settings import MAX_ITER, TOL, BlockSGD, Coordinate, Multiplicative, RowBlocks, Settings
+from penstock.factor.spectral import find_start, spectral_start
 from penstock.factor.start import draw_seed, draws_from, random_start
 
 __all__ = ["MAX_ITER", "TOL", "BlockProblem", "Progress", "Settings", "fit_by_blocks", "fit_factors", "solve"]
 
-BlockSettings = Auto | RowBlocks | BlockSGD
+BlockSettings = RowBlocks | BlockSGD
 
 
 def solve(
@@ -87,7 +87,7 @@ def fit_factors(
     random_state: Any = None,
     progress: Progress | None = None,
 ) -> Solution:
-    """Draw one or several random starts, minimise the objective, return the best. Ahmed et al. (2021), eq:main.
+    """Minimise an objective from the solver's own start. Ahmed et al. (2021), eq:main.
 
     Missing entries of the table (NaN) are left out.
 
@@ -97,29 +97,29 @@ def fit_factors(
         What is to be minimised.
     n_components : int
         Number of latent groups K, at most the number of rows.
-    settings : Auto, Coordinate, RowBlocks, Multiplicative or BlockSGD, default Auto()
+    settings : Coordinate, RowBlocks, Multiplicative or BlockSGD, default Coordinate()
         The solver.
     max_iter : int, default 300
         Most iterations.
     tol : float, default 1e-4
         The run stops when the KKT residual (`Objective.kkt_residual`) is at most this.
     random_state : int, RandomState, Generator or None, default None
-        Source of the random starts.
+        Source of random numbers. Coordinate descent begins from eigenvectors, on which it has little influence.
     progress : callable, optional
         Called with the iteration and the objective.
 
     Returns
     -------
     Solution
-        `start_objectives` holds, for `Auto`, the objective of each start after its burn-in.
+        The factors, how good they are, and how the solver got there.
 
     Examples
     --------
     >>> import numpy as np
     >>> from penstock.factor import nmf
     >>> solution = fit_factors(nmf(np.eye(3)), 3, max_iter=500, tol=1e-9, random_state=0)
-    >>> solution.objective < 1e-12, len(solution.start_objectives)
-    (True, 3)
+    >>> solution.converged, solution.objective < 1e-12
+    (True, True)
     """
     objective = over_seen(objective)
     if not 1 <= n_components <= objective.n_rows:
@@ -131,18 +131,16 @@ def _minimise(
     objective: Objective, start: Factors | int, settings: Any, max_iter: int, tol: float,
     progress: Progress | None, random_state: Any,
 ) -> Solution:  # fmt: skip
-    """Minimise from a start, or from random ones with so many components."""
-    settings, rng = Auto() if settings is None else settings, draws_from(random_state)
+    """Minimise from a start, or from the solver's own with so many components."""
+    settings, rng = Coordinate() if settings is None else settings, draws_from(random_state)
     layout: Layout | None = None
     with one_blas_thread():
-        by_blocks = getattr(settings, "n_blocks", None) is not None
+        by_blocks = isinstance(settings, RowBlocks)
         if isinstance(settings, BlockSGD):  # where entries are missing, what fills the table changes: all in memory
             by_blocks = settings.blocks == "space" and objective.table is objective.A
         if by_blocks:
             if objective.table is not objective.A:
-                raise ValueError(
-                    "Descent by blocks of rows cannot leave out missing values. Use Coordinate() or Auto()."
-                )
+                raise ValueError("Descent by blocks of rows cannot leave out missing values. Use Coordinate().")
             if isinstance(settings, BlockSGD):
                 check_terms(objective)
             layout = Layout.of(objective, settings.n_blocks)
@@ -152,23 +150,8 @@ def _minimise(
             given = start if isinstance(start, int) else start.H
             H, outcome = fit_by_blocks(problem, given, settings, max_iter, tol, rng, progress)
             return outcome.solution(Factors(layout.joined(problem.executor.gather("W")), H))
-        if isinstance(settings, Auto):
-            starts: Iterable[Factors] = [start] if isinstance(start, Factors) else []
-            if isinstance(start, int):
-                starts = (random_start(objective, start, rng) for _ in range(settings.n_starts))
-            warm = []
-            for each in starts:
-                burn = MultiplicativeDescent(objective, each, Multiplicative().exponent)
-                values = [check_finite(burn.value())]
-                values += [check_finite(burn.step()) for _ in range(min(settings.burn_in, max_iter // 2))]
-                warm.append((burn.factors, values))
-            best, history = min(warm, key=lambda tried: tried[1][-1])
-            run: InMemoryDescent = CoordinateDescent(objective, best, Coordinate().profile_passes)
-            outcome = descend(run, history, max_iter, tol, progress)
-            if isinstance(start, int):
-                outcome = replace(outcome, start_objectives=np.array([values[-1] for _, values in warm]))
-            return outcome.solution(run.factors)
-        start = _draw(settings, objective, start, rng) if isinstance(start, int) else start
+        start = _begin(settings, objective, start, rng) if isinstance(start, int) else start
+        run: InMemoryDescent
         if isinstance(settings, Coordinate):
             run = CoordinateDescent(objective, start, settings.profile_passes)
         elif isinstance(settings, Multiplicative):
@@ -179,7 +162,7 @@ def _minimise(
             layout = Layout.of(objective, settings.n_blocks)
             start = Factors(start.W[layout.order], start.H)
             run = BlockSGDDescent(layout.arranged(objective), start, settings, rng, layout.bounds)
-        outcome = descend(run, [run.value()], max_iter, tol, progress)
+        outcome = descend(run, [check_finite(run.value())], max_iter, tol, progress)
         found = run.factors
         return outcome.solution(found if layout is None else Factors(layout.joined([found.W]), found.H))
 
@@ -197,52 +180,49 @@ def fit_by_blocks(
 ) -> tuple[FloatArray, Outcome]:
     """Minimise an objective over blocks of rows; return H and the outcome. Ahmed et al. (2021), eq:main.
 
-    `start` is the number of components, or the H of a start whose W the blocks have. Blocks draw their own rows of W,
-    from ``default_rng([seed, start, 1 + block])``, with one seed from `random_state`; H is from ``[seed, start]``. W
-    stays with the executor, as the part "W" of the blocks' states. The executor says how many blocks there are,
-    whatever the settings do.
+    `start` is the number of components, or the H of a start whose W the blocks have. W stays with the executor, as the
+    part "W" of the blocks' states. The executor says how many blocks there are, whatever the settings do.
 
     At the start of the descent and after each iteration `checkpoint` is called with a snapshot, a dict of arrays and
     plain values. With it as `resume`, and an executor whose blocks have the states of that moment, the run goes on to
     the same bits.
     """
-    settings = Auto() if settings is None else settings
-    passes = settings.profile_passes if isinstance(settings, RowBlocks) else Coordinate().profile_passes
-    begun = BlockStart(np.zeros((0, 0)))
+    settings = RowBlocks() if settings is None else settings
     run: RowBlockDescent | ExecutorSGDDescent
+    history: list[float] = []
     with one_blas_thread():
         if resume is not None:
-            values = np.asarray(resume["start_objectives"], dtype=np.float64)
-            begun = BlockStart(begun.H, [float(value) for value in resume["history"]], values)
+            history = [float(value) for value in resume["history"]]
             if isinstance(settings, BlockSGD):
                 run = ExecutorSGDDescent.resumed(problem, settings, resume)
             else:
-                run = RowBlockDescent.resumed(problem, passes, resume)
+                run = RowBlockDescent.resumed(problem, settings.profile_passes, resume)
         elif isinstance(settings, BlockSGD):
             if isinstance(start, np.ndarray):
                 run = ExecutorSGDDescent(problem, settings, start, draws_from(random_state))
             else:
                 run = ExecutorSGDDescent.drawn(problem, settings, start, random_state)
         else:
-            begun = find_start(problem, start, settings, max_iter, random_state)
-            run = RowBlockDescent(problem, begun.H, passes)
+            if not isinstance(start, np.ndarray):
+                columns = BlockColumns(problem, start, draw_seed(draws_from(random_state)))
+                start = find_start(columns, problem.terms, start)
+            run = RowBlockDescent(problem, start, settings.profile_passes)
 
         def save(history: list[float]) -> None:
             if checkpoint is not None:
-                starts = begun.start_objectives
-                checkpoint({**run.snapshot(), "history": np.array(history), "start_objectives": starts})
+                checkpoint({**run.snapshot(), "history": np.array(history)})
 
-        history = begun.history or [run.value()]
         if resume is None:
+            history = [check_finite(run.value())]
             save(history)
         outcome = descend(run, history, max_iter, tol, progress, save)
-        if len(begun.start_objectives):
-            outcome = replace(outcome, start_objectives=begun.start_objectives)
         return run.H, outcome
 
 
-def _draw(settings: Settings, objective: Objective, n_components: int, rng: Any) -> Factors:
-    """Draw a random start on the scale of the problem; for block SGD ALAD's, 0.1·U(0,1)."""
+def _begin(settings: Settings, objective: Objective, n_components: int, rng: Any) -> Factors:
+    """Return the start of a solver: from eigenvectors, random on the scale of the problem, or ALAD's, 0.1·U(0,1)."""
+    if isinstance(settings, Coordinate):
+        return spectral_start(objective, n_components, draw_seed(rng))
     if not isinstance(settings, BlockSGD):
         return random_start(objective, n_components, rng)
     if settings.blocks == "rows":

@@ -1,4 +1,4 @@
-"""Random starts on the scale of the problem."""
+"""Sources of random numbers, and random starts on the scale of the problem."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def draw_seed(rng: Any) -> int:
 
 
 def random_start(objective: Objective, n_components: int, rng: Any) -> Factors:
-    """Draw uniform random W and H, each times the number that suits the objective best.
+    """Draw uniform random W and H, each times the number that suits the objective best: where `Multiplicative` begins.
 
     Along (tW, uH) the objective is a polynomial in t and u whose five coefficients cost one pass over the data; t is
     its best power of √2 and u the best multiple for that t. So the start follows the data whatever its units: entries
@@ -58,11 +58,11 @@ def random_start(objective: Objective, n_components: int, rng: Any) -> Factors:
     H = rng.random((n_components, objective.n_columns))
     G = W.T @ W
     fit, energy = objective.fit_and_energy(W, H, G)
-    t, u = best_scales(objective.terms, G, H, fit, energy, float(np.vdot(W, objective.spread(W))))
+    t, u = _best_scales(objective.terms, G, H, fit, energy, float(np.vdot(W, objective.spread(W))))
     return Factors(t * W, shorten_rows(u * H, objective.row_bound))
 
 
-def best_scales(
+def _best_scales(
     terms: Terms, G: FloatArray, H: FloatArray, fit: float, energy: float, agreement: float
 ) -> tuple[float, float]:
     """Find the t and u of the best (tW, uH), given G = WᵀW, ⟨A, WH⟩, ‖WH‖² and ⟨W, SW⟩."""

@@ -21,7 +21,7 @@ from scipy import sparse
 from penstock._blas import one_blas_thread
 from penstock._types import Factors, FloatArray, IndexArray, SparseMatrix, Tree
 from penstock.detectors import Copies, FactorDetector, FactorModel, LaplacianNSNMF, Problem
-from penstock.factor import Auto, BlockSGD, Coordinate, RowBlocks
+from penstock.factor import BlockSGD, Coordinate, RowBlocks
 from penstock.factor.blocks import CHUNK, BlockCoupling, RowBlock, State, Work, cut_graph
 from penstock.factor.objectives import nmf
 from penstock.factor.placement import settle_rows
@@ -106,17 +106,17 @@ def check_solver(detector: FactorDetector) -> None:
         raise ValueError("On a cluster blocks are made of near rows: say BlockSGD(blocks='space').")
 
 
-def block_settings(solver: Any, n_blocks: int) -> Auto | RowBlocks | BlockSGD:
+def block_settings(solver: Any, n_blocks: int) -> RowBlocks | BlockSGD:
     """Return the settings by which a detector's solver works by blocks."""
     if solver == "auto":
-        return Auto(n_blocks=n_blocks)
+        return RowBlocks(n_blocks)
     if isinstance(solver, Coordinate):
         return RowBlocks(n_blocks, solver.profile_passes)
-    if isinstance(solver, Auto | RowBlocks | BlockSGD):
+    if isinstance(solver, RowBlocks | BlockSGD):
         return replace(solver, n_blocks=n_blocks)
     raise ValueError(
-        f"{type(solver).__name__} does not work by blocks of rows. Use solver='auto', Auto(), Coordinate(), "
-        f"RowBlocks() or BlockSGD()."
+        f"{type(solver).__name__} does not work by blocks of rows. Use solver='auto', Coordinate(), RowBlocks() "
+        f"or BlockSGD()."
     )
 
 

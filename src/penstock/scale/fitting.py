@@ -72,7 +72,7 @@ def fit(
     Use it where the rows do not fit into the memory of one machine, or one machine takes too long. The detector is then
     fitted as by its own `fit`: scores, thresholds, explanations and `save` work as ever. The tree is the same to the
     last bit, and so are the scores of a `Detector`; a factorisation is that of the same detector with
-    ``solver=Auto(n_blocks=…)`` (or its own solver by blocks) on one machine.
+    ``solver=RowBlocks(…)`` (or its own solver by blocks) on one machine.
 
     Parameters
     ----------

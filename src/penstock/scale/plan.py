@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from penstock.detectors import BaseDetector, Detector
+from penstock.factor.spectral import basis_size
 from penstock.scale.cluster import Cluster, ClusterError
 from penstock.scale.sources import Source
 from penstock.scale.workspace import read_json, write_json
@@ -101,8 +102,8 @@ def group_count(cluster: Cluster, n: int, n_components: int, n_blocks: int) -> i
 
 
 def state_bytes(n_components: int) -> int:
-    """Estimate the bytes per row of a step of the factorisation: weights now, before and after, and gradient."""
-    return 40 * n_components + 64
+    """Estimate the bytes per row of the largest step of the factorisation: a basis of eigenvectors before and after."""
+    return 8 * (2 * basis_size(n_components) + 4 * n_components) + 64
 
 
 def gather_bytes(p: int) -> int:

@@ -195,8 +195,8 @@ def write_plant(
     overwrite : bool, default False
         Whether files of these names may be replaced; else a FileExistsError names them, and nothing is written.
     by_area : bool, default False
-        Also write one file per functional area, areas/turbine.csv and so on, as plants export them. The folder areas
-        can be read as one table.
+        Also write one file per functional area that has variables, areas/turbine.csv and so on, as plants export them.
+        The folder areas can be read as one table: with `overwrite` files of areas that this plant has not are removed.
 
     Returns
     -------
@@ -225,13 +225,17 @@ def write_plant(
     if by_area:
         for area in AREAS:
             names = [name for name in plant.table.columns if plant.areas[name] == area]
-            tables[f"areas/{area}.csv"] = plant.table[names]
+            if names:
+                tables[f"areas/{area}.csv"] = plant.table[names]
     target = Path(folder)
-    present = [name for name in tables if (target / name).exists()]
+    others = [f"areas/{area}.csv" for area in AREAS if f"areas/{area}.csv" not in tables] if by_area else []
+    present = [name for name in (*tables, *others) if (target / name).exists()]
     if present and not overwrite:
         raise FileExistsError(
             f"{target} holds {', '.join(present)} already. Choose another folder, or overwrite=True (--overwrite)."
         )
+    for name in others:  # of another plant, which would be read as columns of this one
+        (target / name).unlink(missing_ok=True)
     for name, table in tables.items():
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         has_times = table.index.name is not None
