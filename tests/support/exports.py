@@ -25,16 +25,17 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from .plant import BY_NAME, MINUTE, NAMES, TAGS, Floats, Record, draw_record
+from .plant import BY_NAME, MINUTE, NAMES, TAGS, Record, draw_record
 
 __all__ = ["FORMS", "Export", "Writer", "assess", "draw_record", "try_export"]
 
 BERLIN = "Europe/Berlin"
 SECOND = pd.Timedelta(seconds=1)
+NO_TIME = pd.Timedelta(0)
 EXCEL_ORIGIN = pd.Timestamp("1899-12-30")
 AREAS = {area: tuple(tag.name for tag in TAGS if tag.area == area) for area in ("process", "pumps", "coolers")}
 # Seconds between readings where each tag has its own clock: fast hydraulics, slow heat, a counter now and then.
-INTERVALS = {name: 60 for name in NAMES} | {"TT101": 120, "TT102": 120, "TB101": 300, "TB102": 300, "EQ101": 600}
+INTERVALS = dict.fromkeys(NAMES, 60) | {"TT101": 120, "TT102": 120, "TB101": 300, "TB102": 300, "EQ101": 600}
 HEARTBEAT = 10  # minutes after which a historian stores a reading that did not change
 
 
@@ -54,8 +55,10 @@ class Export:
         By which all times of the record were moved.
     zone : str or None
         The zone in which its times are written; those of the record are UTC then.
+    note : str
+        A word that a note must have, as the table leaves something open that the user has to know.
     hint : bool
-        The table cannot be read as it is: right is an error or a warning that says so.
+        The table cannot be read as it is: right is that note, or an error with that word.
     readings : DataFrame
         What was written, for tests: columns time (of the record), tag, value; only good readings.
     """
@@ -64,8 +67,9 @@ class Export:
     step: pd.Timedelta = MINUTE
     options: Mapping[str, Any] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
-    shift: pd.Timedelta = pd.Timedelta(0)
+    shift: pd.Timedelta = NO_TIME
     zone: str | None = None
+    note: str = ""
     hint: bool = False
     readings: pd.DataFrame = field(default_factory=pd.DataFrame)
 
@@ -107,14 +111,15 @@ def assess(findings: _Findings, record: Record, export: Export) -> str:
     """Return why findings are wrong; "" if they are right.
 
     Right is that the most severe incident overlaps the fault, begins at most two steps before it and at most two steps
-    after it is visible (`Fault`), and that the sensor to look at first is the tag of the fault or a twin.
+    after it is visible (`Fault`), and that the sensor to look at first is the tag of the fault or a twin; and that a
+    note says what the user has to know (`Export.note`).
     """
-    if export.hint:
-        said = " ".join(f"{getattr(note, 'kind', '')} {note}" for note in findings.notes).lower()
-        return "" if "transposed" in said else "no hint that the table is transposed"
-    table, fault = findings.incident_table, record.fault
-    if not len(table):
+    said = " ".join(f"{getattr(note, 'kind', '')} {note}" for note in findings.notes).lower()
+    if export.note not in said or export.hint:
+        return "" if export.note in said else f"no note has the word {export.note}"
+    if not len(findings.incident_table):
         return "nothing found"
+    table, fault = findings.incident_table, record.fault
     worst = table.sort_values("rank").iloc[0] if "rank" in table else table.iloc[0]
     begin, end, sensor = worst["start"], worst["end"], str(worst["first_sensor"])
     if not isinstance(begin, pd.Timestamp):
@@ -124,15 +129,13 @@ def assess(findings: _Findings, record: Record, export: Export) -> str:
     else:
         begin, end = (moment.tz_convert("UTC").tz_localize(None) for moment in (begin, end))
         start, visible, stop = (moment + export.shift for moment in (fault.start, fault.visible, fault.end))
-    if begin >= stop or end < start:
-        return f"another time: {sensor} at {begin:%Y-%m-%d %H:%M}, the fault is at {start:%Y-%m-%d %H:%M}"
-    if begin < start - 2 * export.step:
-        return f"begins {(start - begin) / MINUTE:.0f} min early ({sensor})"
-    if begin > visible + 2 * export.step:
-        return f"begins {(begin - visible) / MINUTE:.0f} min late ({sensor})"
-    if not any(export.names.get(tag, tag) in sensor for tag in fault.tags):
-        return f"names {sensor}"
-    return ""
+    wrong = {
+        f"another time: {sensor} at {begin:%Y-%m-%d %H:%M}, not {start:%Y-%m-%d %H:%M}": begin >= stop or end < start,
+        f"begins {(start - begin) / MINUTE:.0f} min early ({sensor})": begin < start - 2 * export.step,
+        f"begins {(begin - visible) / MINUTE:.0f} min late ({sensor})": begin > visible + 2 * export.step,
+        f"names {sensor}": not any(export.names.get(tag, tag) in sensor for tag in fault.tags),
+    }
+    return next((why for why, is_so in wrong.items() if is_so), "")
 
 
 def try_export(detect: Callable[..., Any], record: Record, export: Export) -> tuple[str, str]:
@@ -141,38 +144,36 @@ def try_export(detect: Callable[..., Any], record: Record, export: Export) -> tu
         findings = detect(export.source, **export.options)
     except Exception as error:  # a form that cannot be read yet is a result
         said = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        if export.hint and "transposed" in said.lower():
+        if export.hint and export.note in said.lower():
             return "right", said
         return "error", said
     why = assess(findings, record, export)
     return ("wrong", why) if why else ("right", "")
 
 
-# What tags are called on sites around the world: the names are in the order of `TAGS`, after that of the time.
-GERMAN = (
-    "Zeit|Wärmelast|Vorlauf Durchfluss|Rücklauf Durchfluss|Pumpendruck|Sammlerdruck|Vorlauftemperatur|"
-    "Rücklauftemperatur|Lagertemperatur|Motortemperatur|Pumpenleistung|Ventilöffnung|Zweite Pumpe|Sollwert|"
-    "Energiezähler|Überströmventil"
-).split("|")
+# What tags are called on sites around the world, in the order of `TAGS`; the time comes first.
 LANGUAGES = {
-    "GBK": "时间|热负荷|供水流量|回水流量|泵出口压力|母管压力|供水温度|回水温度|轴承温度|电机温度|泵功率|阀门开度|二号泵|"
-    "设定值|电能|安全阀",
-    "Shift-JIS": "日時|熱負荷|供給流量|戻り流量|ポンプ圧力|ヘッダ圧力|供給温度|戻り温度|軸受温度|モータ温度|ポンプ電力|弁開度|"
-    "予備ポンプ|設定値|電力量|逃し弁",
-    "cp1250": "Czas|Obciążenie cieplne|Przepływ zasilania|Przepływ powrotu|Ciśnienie pompy|Ciśnienie kolektora|"
-    "Temperatura zasilania|Temperatura powrotu|Temperatura łożyska|Temperatura silnika|Moc pompy|Położenie zaworu|"
-    "Druga pompa|Wartość zadana|Energia|Zawór bezpieczeństwa",
-    "cp1251": "Время|Тепловая нагрузка|Расход подачи|Расход возврата|Давление насоса|Давление коллектора|"
-    "Температура подачи|Температура возврата|Температура подшипника|Температура двигателя|Мощность насоса|"
-    "Положение клапана|Второй насос|Уставка|Энергия|Предохранительный клапан",
-    "Big5": "時間|熱負荷|供水流量|回水流量|泵出口壓力|母管壓力|供水溫度|回水溫度|軸承溫度|馬達溫度|泵功率|閥門開度|二號泵|"
-    "設定值|電能|安全閥",
-    "EUC-KR": "시간|열부하|공급유량|환수유량|펌프압력|헤더압력|공급온도|환수온도|베어링온도|모터온도|펌프전력|밸브개도|제2펌프|"
-    "설정값|전력량|안전밸브",
+    "cp1252": "Zeit Wärmelast Vorlaufmenge Rücklaufmenge Pumpendruck Sammlerdruck Vorlauftemperatur "
+    "Rücklauftemperatur Lagertemperatur Motortemperatur Pumpenleistung Ventilöffnung Zusatzpumpe Sollwert "
+    "Energiezähler Überströmventil",
+    "GBK": "时间 热负荷 供水流量 回水流量 泵出口压力 母管压力 供水温度 回水温度 "
+    "轴承温度 电机温度 泵功率 阀门开度 二号泵 设定值 电能 安全阀",
+    "Shift-JIS": "日時 熱負荷 供給流量 戻り流量 ポンプ圧力 ヘッダ圧力 供給温度 戻り温度 "
+    "軸受温度 モータ温度 ポンプ電力 弁開度 予備ポンプ 設定値 電力量 逃し弁",
+    "cp1250": "Czas Obciążenie Przepływ_zasilania Przepływ_powrotu Ciśnienie_pompy Ciśnienie_kolektora "
+    "Temperatura_zasilania Temperatura_powrotu Temperatura_łożyska Temperatura_uzwojeń Moc_napędu Położenie_zaworu "
+    "Druga_pompa Wartość_zadana Zużycie_energii Zawór_bezpieczeństwa",
+    "cp1251": "Время Тепловая_нагрузка Расход_подачи Расход_возврата Давление_насоса Давление_коллектора "
+    "Температура_подачи Температура_возврата Температура_подшипника Температура_двигателя Мощность_насоса "
+    "Положение_клапана Второй_насос Уставка Энергия Предохранительный_клапан",
+    "Big5": "時間 熱負荷 供水流量 回水流量 泵出口壓力 母管壓力 供水溫度 回水溫度 "
+    "軸承溫度 馬達溫度 泵功率 閥門開度 二號泵 設定值 電能 安全閥",
+    "EUC-KR": "시간 열부하 공급유량 환수유량 펌프압력 헤더압력 공급온도 환수온도 "
+    "베어링온도 모터온도 펌프전력 밸브개도 제2펌프 설정값 전력량 안전밸브",
 }
 
 
-# --- readings -------------------------------------------------------------------------------------------------------
+# --- readings ---------------------------------------------------------------------------------------------------------
 
 
 def _long(table: pd.DataFrame) -> pd.DataFrame:
@@ -245,7 +246,7 @@ def _texts(times: Any, pattern: str) -> NDArray[Any]:
 
 
 def _number(values: Iterable[float], decimal: str = ".") -> list[str]:
-    return [("" if value != value else f"{value:.10g}").replace(".", decimal) for value in values]
+    return [f"{value:.10g}".replace(".", decimal) for value in values]
 
 
 def _write(path: Path, frame: pd.DataFrame, encoding: str = "utf-8", **options: Any) -> Path:
@@ -260,7 +261,7 @@ def _stamped(table: pd.DataFrame, times: Any, name: str = "time") -> pd.DataFram
     return stamped
 
 
-# --- one clock, one table: how times, numbers and names are written ----------------------------------------------------
+# --- one clock, one table: how times, numbers and names are written ---------------------------------------------------
 
 
 def _wide(pattern: str, name: str = "time") -> Writer:
@@ -287,7 +288,7 @@ def _twelve_days(record: Record, folder: Path) -> Export:
     part, shift = record.between(since, record.until), pd.Timestamp("2025-06-01") - since
     table = part.table
     path = _write(folder / "plant.csv", _stamped(table, _texts(table.index + shift, "%d/%m/%Y %H:%M"), "Date"))
-    return Export(path, shift=shift, readings=_long(table))
+    return Export(path, shift=shift, note="month", readings=_long(table))
 
 
 @form("month first, AM/PM")
@@ -335,12 +336,12 @@ def _change_of_clocks(first_day: str) -> Writer:
     """Return a writer of local times without a zone, of a period in which the clocks change on the third day."""
 
     def write(record: Record, folder: Path) -> Export:
-        shift = pd.Timestamp(first_day) - record.since.normalize()
+        shift = pd.Timestamp(first_day) - record.truth.index[0]
         moments = pd.DatetimeIndex(record.table.index) + shift
         local = moments.tz_localize("UTC").tz_convert(BERLIN).tz_localize(None)
         texts = np.asarray(local.strftime("%Y-%m-%d %H:%M:%S"), dtype=object)  # in autumn an hour is there twice
         path = _write(folder / "plant.csv", _stamped(record.table, texts, "LocalTime"))
-        return Export(path, shift=shift, zone=BERLIN, readings=_long(record.table))
+        return Export(path, shift=shift, zone=BERLIN, note="timezone", readings=_long(record.table))
 
     return write
 
@@ -351,16 +352,17 @@ FORMS["local time, spring"] = _change_of_clocks("2025-03-28")
 
 @form("German")
 def _german(record: Record, folder: Path) -> Export:
-    names = dict(zip(NAMES, GERMAN[1:], strict=True))
+    time, *texts = LANGUAGES["cp1252"].split()
+    names = dict(zip(NAMES, texts, strict=True))
     called = {name: f"{text} [{BY_NAME[name].unit}]" if BY_NAME[name].unit else text for name, text in names.items()}
-    table = _stamped(record.table.rename(columns=called), _texts(record.table.index, "%d.%m.%Y %H:%M:%S"), GERMAN[0])
+    table = _stamped(record.table.rename(columns=called), _texts(record.table.index, "%d.%m.%Y %H:%M:%S"), time)
     path = _write(folder / "anlage.csv", table, "cp1252", sep=";", decimal=",", lineterminator="\r\n")
     return Export(path, names=names, readings=_long(record.table))
 
 
 def _in_encoding(encoding: str, texts: str) -> Writer:
     """Return a writer of a table whose header is in a language and an old encoding."""
-    time, *called = texts.split("|")
+    time, *called = texts.split()
     names = dict(zip(NAMES, called, strict=True))
 
     def write(record: Record, folder: Path) -> Export:
@@ -372,7 +374,8 @@ def _in_encoding(encoding: str, texts: str) -> Writer:
 
 
 for _encoding, _called in LANGUAGES.items():
-    FORMS[f"header in {_encoding}"] = _in_encoding(_encoding, _called)
+    if _encoding != "cp1252":  # of the German export
+        FORMS[f"header in {_encoding}"] = _in_encoding(_encoding, _called)
 
 
 @form("Unicode text of Excel")
@@ -449,7 +452,7 @@ def _transposed(record: Record, folder: Path) -> Export:
     turned.columns = pd.Index(_texts(hourly.index, "%Y-%m-%d %H:%M"))
     path = folder / "plant.csv"
     turned.to_csv(path, index_label="tag")
-    return Export(path, step=pd.Timedelta(hours=1), hint=True, readings=_long(hourly))
+    return Export(path, step=pd.Timedelta(hours=1), note="transposed", hint=True, readings=_long(hourly))
 
 
 @form("Excel")
@@ -514,7 +517,7 @@ def _in_sqlite(folder: Path, table: pd.DataFrame, export: Export) -> Export:
     return Export(f"sql:sqlite:///{path}", export.step, query, readings=export.readings)
 
 
-# --- areas and tags with clocks of their own -------------------------------------------------------------------------
+# --- areas and tags with clocks of their own --------------------------------------------------------------------------
 
 
 def _areas(record: Record, clocks: Mapping[str, pd.DatetimeIndex]) -> dict[str, pd.DataFrame]:
@@ -592,7 +595,7 @@ def _file_per_tag(record: Record, folder: Path) -> Export:
     return Export(folder / "tags", 5 * MINUTE, readings=readings)
 
 
-# --- one row per reading ---------------------------------------------------------------------------------------------
+# --- one row per reading ----------------------------------------------------------------------------------------------
 
 
 def _write_long(folder: Path, readings: pd.DataFrame, step: pd.Timedelta = MINUTE, **more: Any) -> Export:
@@ -657,7 +660,7 @@ def _long_quality_codes(record: Record, folder: Path) -> Export:
     return _write_long(folder, readings, quality=codes, good=~bad)
 
 
-# --- historians and their tools --------------------------------------------------------------------------------------
+# --- historians and their tools ---------------------------------------------------------------------------------------
 
 
 @form("PI DataLink pairs")

@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 MINUTE = pd.Timedelta(minutes=1)
 START = pd.Timestamp("2025-03-01")  # a month of 31 days: the first twelve days can be read with the month first
 NOTICEABLE = 4.0  # widths of a tag's scatter from which a deviation can be seen
-NOISIER = 15.0  # times, and always too low, where a contact is loose
+NOISIER = 20.0  # times, and always too low, where a contact is loose
 LASTING = 5  # minutes that it is so
 
 
@@ -81,7 +81,7 @@ FAULTS = {
     "leak": FaultKind("PT102", ("FT102", "PT101", "FT101"), 6, "header pressure and return flow fall together"),
     "relief valve": FaultKind("ZT105", (), 5, "the relief valve, which never moved, opens to 80 %"),
     "noisy": FaultKind(
-        "JT101", (), 6, "the pump power is fifteen times as noisy as usual, and low, by a loose contact"
+        "JT101", (), 6, "the pump power is twenty times as noisy as usual, and low, by a loose contact"
     ),
 }
 # A column that never moved is left out by today's code.
@@ -92,10 +92,12 @@ NOT_IN_PLAIN_FILES = frozenset({"relief valve"})
 class Fault:
     """The fault of a record.
 
-    Visible is the first minute at which a tag of the fault is `NOTICEABLE` times its scatter away from what it would
-    read without the fault. For a step that is the start; where a reading stands still it is the time at which the plant
-    has moved away from it; for a slow fault, that at which it has grown out of the noise. An incident may begin from the
-    start on, as a reading without any noise can be told from a live one at once; at the latest when the fault is visible.
+    Visible is the first minute from which a tag of the fault is noticeably away from what it would read without the
+    fault: for `LASTING` minutes by `NOTICEABLE` times the scatter that the other tags do not explain (by least squares,
+    with the noise of a reading). For a step that is the start; where a reading stands still it is the time at which the
+    plant has moved away from it; for a slow fault, that at which it has grown out of the scatter; of a noisy sensor it
+    is the first reading that is so far off. An incident may begin from the start on (a reading without any noise can be
+    told from a live one at once), and at the latest when the fault is visible.
     """
 
     kind: str
@@ -259,10 +261,10 @@ def _run_plant(draws: _Draws, index: pd.DatetimeIndex, leaking: slice | None = N
     second = _switch(_follow(load, 15.0), on=1250, off=1000)
     leak = np.zeros(n) if leaking is None else _follow(_within(n, leaking), 1.0)
     flow = _follow(100 + 0.6 * valve + 25 * second, 2.0)
-    back = flow * (1 - 0.14 * leak)
+    back = flow * (1 - 0.20 * leak)
     pressure = 5.6 + 0.9 * second - 6.0e-5 * (flow * (1 + 0.03 * leak)) ** 2 - 0.05 * leak
     header = pressure - 4.0e-5 * flow**2 - 0.60 * leak
-    supply = set_point + _follow(0.0016 * (load - 1000) + 0.05 * (ambient - 12), 25.0)
+    supply = set_point + _follow(0.0016 * (load - 1000) + 0.05 * (ambient - 12), 8.0)
     rise = load * 0.86 / flow
     power = 6 + 0.17 * flow + 2.5 * second + 1.5 * (pressure - 5)
     body = _follow(power, 20.0)
