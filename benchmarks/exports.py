@@ -27,6 +27,7 @@ import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -123,7 +124,7 @@ def try_form(form: str, records: list[Record], live: list[str]) -> Row:
             if result != "right":
                 row.reasons[f"{'error: ' if result == 'error' else ''}{why} [{kind} {record.seed}]"] += 1
             if kind in live and not export.hint:
-                row.live[without_crash(lambda r=record, f=folder: go_live(form, r, f))] += 1
+                row.live[without_crash(partial(go_live, form, record, folder))] += 1
     return row
 
 

@@ -9,7 +9,7 @@ whether findings are right. Nothing here imports penstock.
 >>> export = FORMS["WinCC"](draw_record("bearing", days=7), folder)
 >>> print(*export.source.read_text().splitlines()[:2], sep="\\n")
 "VarName";"TimeString";"VarValue";"Validity";"Time_ms"
-"HL100";"01.03.2025 00:00:00";783,7;1;45717000000,0000
+"HL100";"01.03.2025 00:00:00";964,2;1;45717000000,0000
 """
 
 from __future__ import annotations

@@ -80,9 +80,7 @@ FAULTS = {
     "stands still": FaultKind("TT102", (), 10, "the return temperature stands still while the plant moves"),
     "leak": FaultKind("PT102", ("FT102", "PT101", "FT101"), 6, "header pressure and return flow fall together"),
     "relief valve": FaultKind("ZT105", (), 5, "the relief valve, which never moved, opens to 80 %"),
-    "noisy": FaultKind(
-        "JT101", (), 6, "the pump power is twenty times as noisy as usual, and low, by a loose contact"
-    ),
+    "noisy": FaultKind("JT101", (), 6, "the pump power is twenty times as noisy as usual, and low, by a loose contact"),
 }
 # A column that never moved is left out by today's code.
 NOT_IN_PLAIN_FILES = frozenset({"relief valve"})
@@ -160,8 +158,10 @@ class Record:
     def _at(truth: pd.Series[Any], seconds: Floats, tag: Tag) -> Floats:
         values, minutes = truth.to_numpy(dtype=np.float64), seconds / 60
         if tag.kind in ("state", "setting") or tag.name == "ZT105":
-            return values[np.clip(minutes.astype(np.intp), 0, len(values) - 1)]
-        return np.interp(minutes, np.arange(len(values)), values)
+            found = values[np.clip(minutes.astype(np.intp), 0, len(values) - 1)]
+        else:
+            found = np.interp(minutes, np.arange(len(values)), values)
+        return np.asarray(found, dtype=np.float64)
 
 
 def _scatter(seconds: Floats, seed: int, number: int) -> Floats:
@@ -210,8 +210,9 @@ def draw_record(kind: str, seed: int = 0, days: int = 21, start: pd.Timestamp = 
     tags = (faulty.tag, *faulty.twins)
     scatter = {name: _unexplained(faultless, name) for name in tags}
     if kind == "noisy":
-        readings = NOISIER * BY_NAME[faulty.tag].noise * _scatter(60.0 * np.arange(n), seed, NAMES.index(faulty.tag))
-        visible = _first_away(readings * _within(n, rows), scatter[faulty.tag], lasting=1)
+        seconds = np.arange(0, 60 * n, 60, dtype=np.float64)
+        noise = NOISIER * BY_NAME[faulty.tag].noise * _scatter(seconds, seed, NAMES.index(faulty.tag))
+        visible = _first_away(noise * _within(n, rows), scatter[faulty.tag], lasting=1)
     else:
         visible = min(_first_away(truth[name] - faultless[name], scatter[name]) for name in tags)
     fault = Fault(kind, faulty.tag, tags, index[rows.start], index[rows.stop], index[visible])
@@ -244,7 +245,7 @@ class _Draws:
         self.changes = 200.0 * _levels(rng, n, every=180)
         self.flutter = _follow(rng.normal(0, 60, n), 12.0)
         self.weather = 6.0 * _follow(_levels(rng, n, every=600), 400.0)
-        self.set_points = np.round(18 + 0.5 * (_levels(rng, n, every=2000) > 0.3), 1)
+        self.shifts = rng.integers(-20, 21, n // 1440 + 2)  # minutes by which people change the set point off time
         self.wander = {name: _follow(rng.normal(0, 1, n), 20.0) * np.sqrt(2 * 20.0) for name in NAMES}
 
 
@@ -252,17 +253,18 @@ def _run_plant(draws: _Draws, index: pd.DatetimeIndex, leaking: slice | None = N
     """Return the true values each minute."""
     n = len(index)
     hours = np.asarray(index.hour + index.minute / 60, dtype=np.float64)
-    is_weekend = np.asarray(index.dayofweek >= 5)
+    is_weekend = np.asarray(index.day_of_week >= 5)
     rhythm = np.exp(-(((hours - 13.5) / 4.5) ** 2)) * np.where(is_weekend, 0.8, 1.0)
-    load = (750 + 600 * rhythm + draws.changes + draws.flutter).clip(300, 1950)
+    load = (750 + 550 * rhythm + draws.changes + draws.flutter).clip(300, 1950)
     ambient = 12 + 6 * np.sin(2 * np.pi * (hours - 9) / 24) + draws.weather
-    set_point = draws.set_points
+    clock = 60 * hours + draws.shifts[np.arange(n) // 1440]
+    set_point = np.where((clock >= 5 * 60) & (clock < 21 * 60), 18.0, 18.5)  # higher at night
     valve = _follow((100 * (load / 2000) ** 0.8).clip(8, 96), 5.0)
     second = _switch(_follow(load, 15.0), on=1250, off=1000)
     leak = np.zeros(n) if leaking is None else _follow(_within(n, leaking), 1.0)
     flow = _follow(100 + 0.6 * valve + 25 * second, 2.0)
-    back = flow * (1 - 0.20 * leak)
-    pressure = 5.6 + 0.9 * second - 6.0e-5 * (flow * (1 + 0.03 * leak)) ** 2 - 0.05 * leak
+    back = flow * (1 - 0.12 * leak)
+    pressure = 5.6 + 0.9 * second - 6.0e-5 * flow**2 - 0.05 * leak
     header = pressure - 4.0e-5 * flow**2 - 0.60 * leak
     supply = set_point + _follow(0.0016 * (load - 1000) + 0.05 * (ambient - 12), 8.0)
     rise = load * 0.86 / flow
@@ -304,10 +306,10 @@ def _levels(rng: np.random.Generator, n: int, every: float) -> Floats:
     """Return levels from -1 to 1 that change at random times, as orders, shifts and weather do."""
     starts = np.flatnonzero(rng.random(n) < 1 / every)
     levels = rng.uniform(-1, 1, len(starts) + 1)
-    return levels[np.searchsorted(starts, np.arange(n), side="right")]
+    return np.asarray(levels[np.searchsorted(starts, np.arange(n), side="right")], dtype=np.float64)
 
 
 def _switch(values: Floats, on: float, off: float) -> Floats:
     """Return 1 from where values exceed `on` to where they fall below `off`."""
     state = pd.Series(np.where(values > on, 1.0, np.where(values < off, 0.0, np.nan)))
-    return state.ffill().fillna(0.0).to_numpy(dtype=np.float64)
+    return np.asarray(state.ffill().fillna(0.0), dtype=np.float64)
