@@ -1,0 +1,218 @@
+"""Recognise columns that say how good readings are, which readings are bad, and which tag such a column is beside."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from penstock._types import BoolArray, FloatArray
+
+# What historians write in place of a reading that they do not have, in lower case (system digital states of PI,
+# Wonderware, WinCC, Ignition).
+BAD_WORDS = frozenset(
+    [
+        "access denied", "bad", "bad data", "bad input", "bad output", "bad quality", "bad total", "bad_quality",
+        "calc crash", "calc failed", "calc off", "calc overflow", "calc timeout", "coerce to zero", "comm fail",
+        "comm failure", "comm loss", "configure", "config error", "dcs failed", "device failure", "digital state error",
+        "doubtful", "equip fail", "error", "err", "failed", "filter timeout", "flt fail", "i/o timeout",
+        "inp out of range",
+        "intf shut", "invalid", "invalid data", "invalid float", "math error", "no alarm data",
+        "no communication", "no data", "no lab data", "no result", "no sample", "no_data", "no_sample", "not connect",
+        "not connected", "not converged", "not_connected", "offline", "opc error", "out of serv", "out of service",
+        "over range", "overrange", "pt created", "scan off", "scan timeout", "sensor failure", "shutdown", "snapfix",
+        "stale",
+        "time out", "timeout", "trace off", "under range", "underrange", "undefined", "unit down", "unknown quality",
+        "cell fault", "badinput", "iotimeout", "ungültig", "ungueltig", "schlecht", "störung", "gestört",
+        "#value!", "#ref!", "#div/0!", "#num!", "#error",
+    ]
+)  # fmt: skip
+_BAD = re.compile(r"bad([\W_].*|[A-Z].*)?|Bad[A-Z_]?.*|BAD.*")
+_STRONG_BAD = frozenset(["bad", "schlecht", "mauvais", "mauvaise", "mala", "malo", "invalid", "ungültig", "ungueltig"])
+_STRONG_GOOD = frozenset(["good", "gut", "bon", "bonne", "buena", "bueno", "valid", "gültig", "gueltig"])
+_UNCERTAIN = frozenset(["uncertain", "unsicher", "incertain", "incertaine", "incierto", "questionable", "suspect"])
+_OTHER_GOOD = frozenset(["ok", "o.k.", "normal"])
+_MOST_WORDS = 50  # different ones
+
+_WORD = (
+    r"(?:opc|data|tag|ua)?[ _.-]?(?:quality|qual|qualität|qualitaet|qualité|qualite|calidad|güte|guete)"
+    r"(?:[ _.-]?(?:code|flag|detail|bits?|status|string|text|name))?"
+    r"|(?:opc|data|quality|tag)?[ _.-]?status(?:[ _.-]?code)?"
+)
+_PLAIN = re.compile(rf"(?:{_WORD})(?:[ _.-]*\(?\d+\)?)?", re.IGNORECASE)
+_AFTER = re.compile(rf"(?P<tag>.*?[^\s_.:/|\[(-])[\s_.:/|-]*[\s_.:/|\[(-](?:{_WORD})[\])]?", re.IGNORECASE)
+_CAMEL = re.compile(r"(?P<tag>.*[a-zäöü0-9])(?:Opc)?(?:Quality|Status|Qualität)(?:Code|Flag|Detail)?")
+_BEFORE = re.compile(
+    rf"(?:{_WORD})[\s_.:/|-]*[\s_.:/|\[(-](?:(?:of|von|de|for)[\s_])?(?P<tag>[^\s_.:/|(\[-].*?)[\])]?", re.IGNORECASE
+)
+_UNIT = re.compile(r"\s*[\[(][^\])]*[\])]\s*$")
+_VALUE = re.compile(r"(?:[\s_.:/|-]*(?:value|val|wert|valeur|valor|messwert|reading|pv))$", re.IGNORECASE)
+
+_LOW_BYTE, _LARGEST_DA = 256, 65_535
+_GOOD_DA = frozenset(code + limit for code in (192, 216) for limit in range(4))
+_UNCERTAIN_DA = frozenset(code + limit for code in (64, 68, 80, 84, 88) for limit in range(4))
+_BAD_DA = frozenset(code + limit for code in (0, 4, 8, 12, 16, 20, 24, 28, 32) for limit in range(4))
+_UA_UNCERTAIN, _UA_BAD, _UA_END = 2.0**30, 2.0**31, 2.0**32
+
+
+def is_quality(name: str, values: Any) -> bool:
+    """Return whether a column says how good readings are: it is named like that, and has such words or codes.
+
+    Words are good, bad, uncertain and the like. Codes are those of OPC: 192 is good, 64 uncertain and 0 bad, with the
+    codes between; or the long ones of OPC UA. A code of 0 alone, or 0 and 1, says nothing, as systems differ.
+
+    name : of the column.
+    values : its values, as texts or numbers; missing ones do not count.
+
+    >>> is_quality("Druck Status", ["GOOD", "GOOD", "BAD"]), is_quality("P1_quality", [192, 192, 24, 0])
+    (True, True)
+    >>> is_quality("Status", ["run", "stop"]), is_quality("quality", [97.5, 98.1]), is_quality("level", [192, 0])
+    (False, False, False)
+    """
+    if not _named_like_quality(name):
+        return False
+    different = _different(values)
+    if not 0 < len(different) <= _MOST_WORDS:
+        return False
+    numbers = _as_numbers(different)
+    if numbers is not None:
+        return _are_da(numbers) or _are_ua(numbers)
+    words = [str(word).strip() for word in different]
+    strong = any(
+        _is_good(word, strong=True) or _is_bad_word(word, strong=True) or _is_uncertain(word) for word in words
+    )
+    known = all(_is_good(word) or _is_bad_word(word) or _is_uncertain(word) for word in words)
+    says_quality = re.search(r"status", name, re.IGNORECASE) is None
+    ok = any(word.casefold() in ("ok", "o.k.") for word in words) and len(words) > 1
+    return known and (strong or (says_quality and ok))
+
+
+def is_bad(values: Any) -> BoolArray:
+    """Return which readings a quality column calls bad: they are to be treated as missing.
+
+    An uncertain reading is not bad: OPC says that it may be used. A missing quality says nothing.
+
+    values : (n,) of a column for which `is_quality` holds.
+
+    >>> is_bad(["Good", "Bad [Device Failure]", "UNCERTAIN", None]).tolist(), is_bad([192, 24, 64, 0]).tolist()
+    ([False, True, False, False], [False, True, False, True])
+    >>> is_bad([0.0, 2147483648.0, 1073741824.0]).tolist()  # OPC UA
+    [False, True, False]
+    """
+    column = pd.Series(np.asarray(values, dtype=object) if not isinstance(values, pd.Series) else values.to_numpy())
+    codes, different = pd.factorize(column)
+    numbers = _as_numbers(list(different))
+    if numbers is not None:
+        bad_kinds = _bad_codes(numbers)
+    else:
+        bad_kinds = np.array([_is_bad_word(str(word).strip()) for word in different], dtype=np.bool_)
+    return np.append(bad_kinds, False)[codes]  # -1, a missing one, takes the last
+
+
+def tag_of(name: str, names: Sequence[str]) -> str | None:
+    """Return the column whose readings a quality column is about; None where that cannot be said.
+
+    "Druck Status" is beside "Druck", "P1.Quality" beside "P1" or "P1.Value". A column named only "Status" is beside the
+    column before it, if that is the only one since the quality column before, or is named like a value.
+
+    name : of the quality column, one of `names`.
+    names : of all columns in order, without those of time.
+
+    >>> names = ["Druck [bar]", "Druck Status", "P1.Value", "P1.Quality", "T1", "Status"]
+    >>> [tag_of(name, names) for name in ("Druck Status", "P1.Quality", "Status")]
+    ['Druck [bar]', 'P1.Value', 'T1']
+    >>> tag_of("Status", ["P1", "P2", "Status"]) is None
+    True
+    """
+    others = [other for other in names if other != name]
+    if not _PLAIN.fullmatch(name.strip()):
+        for pattern in (_AFTER, _CAMEL, _BEFORE):
+            found = pattern.fullmatch(name.strip())
+            tag = None if found is None else _column_of(found["tag"], others)
+            if tag is not None:
+                return tag
+        return None
+    if name not in names:
+        return None
+    since: list[str] = []
+    for other in reversed(names[: list(names).index(name)]):
+        if _named_like_quality(other):
+            break
+        since.append(other)
+    if not since or (len(since) > 1 and not _VALUE.search(since[0])):
+        return None
+    return since[0]
+
+
+def _named_like_quality(name: str) -> bool:
+    return any(pattern.fullmatch(name.strip()) for pattern in (_PLAIN, _AFTER, _CAMEL, _BEFORE))
+
+
+def _column_of(tag: str, others: Iterable[str]) -> str | None:
+    """Return the one column that is called so, perhaps with a unit or the word "value" behind."""
+    wanted = tag.strip().casefold()
+    plain = [other for other in others if other.strip().casefold() == wanted]
+    near = [other for other in others if _VALUE.sub("", _UNIT.sub("", other)).strip().casefold() == wanted]
+    fitting = plain or near
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def _different(values: Any) -> list[Any]:
+    column = values if isinstance(values, pd.Series) else pd.Series(np.asarray(values, dtype=object))
+    return column.dropna().unique().tolist()
+
+
+def _as_numbers(different: Sequence[Any]) -> FloatArray | None:
+    """Return the values as numbers; None if one is no number."""
+    try:
+        return np.array([float(value) for value in different], dtype=np.float64)
+    except (TypeError, ValueError):
+        return None
+
+
+def _are_da(codes: FloatArray) -> bool:
+    """Return whether numbers are codes of OPC DA, at least one of them good; the high byte is the vendor's."""
+    if not _are_whole(codes, _LARGEST_DA):
+        return False
+    low = {int(code) % _LOW_BYTE for code in codes}
+    return low <= _GOOD_DA | _UNCERTAIN_DA | _BAD_DA and bool(low & _GOOD_DA)
+
+
+def _are_ua(codes: FloatArray) -> bool:
+    """Return whether numbers are status codes of OPC UA, at least one of them not good; those below 0 are signed."""
+    unsigned = np.where(codes < 0, codes + _UA_END, codes)
+    return _are_whole(unsigned, _UA_END - 1) and bool((unsigned >= _UA_UNCERTAIN).any())
+
+
+def _are_whole(codes: FloatArray, largest: float) -> bool:
+    return bool(len(codes) and np.isfinite(codes).all() and ((codes >= 0) & (codes <= largest)).all()) and bool(
+        (codes == np.floor(codes)).all()
+    )
+
+
+def _bad_codes(codes: FloatArray) -> BoolArray:
+    if _are_da(codes):
+        return np.array([int(code) % _LOW_BYTE in _BAD_DA for code in codes], dtype=np.bool_)
+    if _are_ua(codes):
+        bad: BoolArray = np.where(codes < 0, codes + _UA_END, codes) >= _UA_BAD
+        return bad
+    return np.zeros(len(codes), dtype=np.bool_)
+
+
+def _is_good(word: str, strong: bool = False) -> bool:
+    folded = word.casefold()
+    first = re.split(r"[\W_]", folded, maxsplit=1)[0]
+    return first in _STRONG_GOOD or bool(re.match(r"Good[A-Z]", word)) or (not strong and folded in _OTHER_GOOD)
+
+
+def _is_uncertain(word: str) -> bool:
+    return re.split(r"[\W_]", word.casefold(), maxsplit=1)[0] in _UNCERTAIN or bool(re.match(r"Uncertain[A-Z]", word))
+
+
+def _is_bad_word(word: str, strong: bool = False) -> bool:
+    if _BAD.fullmatch(word) or re.split(r"[\W_]", word.casefold(), maxsplit=1)[0] in _STRONG_BAD:
+        return True
+    return not strong and word.casefold() in BAD_WORDS
