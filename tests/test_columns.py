@@ -43,7 +43,7 @@ def test_text_without_any_value_is_a_d():
     sound = read_table(pd.DataFrame({"a": NOISE, "x": ["on", "off"] * (ROWS // 2)}))
     table = dataclasses.replace(sound, values=sound.values.assign(x=sound.values["x"].where(NOISE > 1e9)))
     report = check_columns(table)[1]
-    assert (report.grade, report.kind, report.reasons) == ("D", "empty", ("It has no values.",))
+    assert (report.grade, report.role, report.reasons) == ("D", "empty", ("It has no values.",))
 
 
 def set_point() -> np.ndarray:
@@ -75,46 +75,46 @@ STOOD_STILL = with_values(47.11, slice(500, 600))
 
 
 @pytest.mark.parametrize(
-    ("values", "grade", "kind", "reason"),
+    ("values", "grade", "role", "reason"),
     [
-        (NOISE, "A", "measurement", ""),
+        (NOISE, "A", "sensor", ""),
         ([np.nan] * ROWS, "D", "empty", ""),
         ([5.0, np.nan] * (ROWS // 2), "D", "constant", "It never changes: it is always 5."),
         (["same"] * ROWS, "D", "constant", "It never changes"),
-        (FEW, "A", "categorical", ""),
-        (RNG.choice(["on", "off", "idle"], ROWS), "B", "categorical", ""),
+        (FEW, "A", "sensor", ""),
+        (RNG.choice(["on", "off", "idle"], ROWS), "B", "state", ""),
         ([f"note {row}" for row in range(ROWS)], "D", "text", ""),
-        (with_values(1e7, 7), "C", "measurement", "Its value 1e+07 is"),
-        (-with_values(1e7, 7), "C", "measurement", "Its value -1e+07 is"),
-        (STOOD_STILL, "C", "measurement", "It stood still at 47.11 for 100 values"),
-        (STOOD_STILL, "C", "measurement", "from 2024-01-01 08:20:00"),
-        (np.where(np.arange(ROWS) == 550, np.nan, STOOD_STILL), "C", "measurement", "It stood still at 47.11"),
-        ([*NOISE[:300], *[1.5] * 1700], "C", "measurement", "It stood still"),
-        (ENERGY, "B", "measurement", "It only rises, like a counter"),
-        (np.where(NOISE > 55, np.nan, ENERGY), "B", "measurement", "It only rises, like a counter"),
-        (ENERGY % (ENERGY[-1] / 4.5), "B", "measurement", "It only rises, but for 4 resets, like"),
-        ((NOISE > 55).cumsum(), "B", "measurement", "It only rises"),
-        (NOISE + np.arange(ROWS), "A", "measurement", ""),
-        (np.sin(np.arange(ROWS) / 100), "A", "measurement", ""),
-        (set_point(), "A", "categorical", ""),
-        (rarely_moving(), "A", "measurement", ""),
-        (pump_off(), "A", "measurement", ""),
-        (np.repeat([0.0, 1.0], ROWS // 2), "A", "categorical", ""),
-        (np.clip(RNG.lognormal(0, 1.5, ROWS), 0, 20), "A", "measurement", ""),  # heavy tails are no spikes
-        ((RNG.random(ROWS) < 0.01) * 1.0, "A", "categorical", ""),
-        (RNG.choice([0, 1, 10], ROWS), "A", "categorical", ""),
-        (RNG.choice([20.0, 500.0], ROWS), "A", "categorical", ""),
+        (with_values(1e7, 7), "C", "sensor", "Its value 1e+07 is"),
+        (-with_values(1e7, 7), "C", "sensor", "Its value -1e+07 is"),
+        (STOOD_STILL, "C", "sensor", "It stood still at 47.11 for 100 values"),
+        (STOOD_STILL, "C", "sensor", "from 2024-01-01 08:20:00"),
+        (np.where(np.arange(ROWS) == 550, np.nan, STOOD_STILL), "C", "sensor", "It stood still at 47.11"),
+        ([*NOISE[:300], *[1.5] * 1700], "C", "sensor", "It stood still"),
+        (ENERGY, "B", "counter", "It only rises, like a counter"),
+        (np.where(NOISE > 55, np.nan, ENERGY), "B", "counter", "It only rises, like a counter"),
+        (ENERGY % (ENERGY[-1] / 4.5), "B", "counter", "It only rises, but for 4 resets, like"),
+        ((NOISE > 55).cumsum(), "B", "counter", "It only rises"),
+        (NOISE + np.arange(ROWS), "A", "sensor", ""),
+        (np.sin(np.arange(ROWS) / 100), "A", "sensor", ""),
+        (set_point(), "A", "state", ""),
+        (rarely_moving(), "A", "setting", ""),
+        (pump_off(), "A", "sensor", ""),
+        (np.repeat([0.0, 1.0], ROWS // 2), "A", "state", ""),
+        (np.clip(RNG.lognormal(0, 1.5, ROWS), 0, 20), "A", "sensor", ""),  # heavy tails are no spikes
+        ((RNG.random(ROWS) < 0.01) * 1.0, "A", "state", ""),
+        (RNG.choice([0, 1, 10], ROWS), "A", "sensor", ""),
+        (RNG.choice([20.0, 500.0], ROWS), "A", "sensor", ""),
     ],
 )
-def test_grades_kinds_and_reasons(values, grade, kind, reason):
+def test_grades_roles_and_reasons(values, grade, role, reason):
     report = report_on(values)
-    assert (report.grade, report.kind) == (grade, kind)
+    assert (report.grade, report.role) == (grade, role)
     assert reason in " ".join(report.reasons)
     assert report.stuck == ("stood still" in reason or reason.startswith("from"))
     if grade == "A":
         assert (report.codes, report.share_missing) == ((), 0)
-        assert not report.reasons or kind == "categorical"
-    if kind == "categorical":
+        assert not report.reasons or report.n_distinct <= 10
+    if role == "state":
         assert report.n_distinct == len(set(values))
 
 
@@ -152,7 +152,7 @@ def test_what_looks_like_a_label_is_no_input(name):
     frame = pd.DataFrame({name: RNG.choice(list(LABELS[name]), ROWS), "flow": NOISE})
     table = read_table(frame)
     report = check_columns(table)[0]
-    assert report.label_like
+    assert report.role == "label"
     assert any("looks like a label" in reason for reason in report.reasons)
     assert [each.name for each in choose_inputs(table).left_out] == [report.name]
     assert report.name not in choose_inputs(table).names
@@ -178,8 +178,9 @@ def test_what_looks_like_a_label_is_no_input(name):
 )
 def test_other_columns_are_no_labels(name, values):
     table = read_table(pd.DataFrame({name: values, "flow": NOISE[::-1]}))
-    assert not check_columns(table)[0].label_like
-    assert not choose_inputs(table).left_out
+    role = check_columns(table)[0].role
+    assert role != "label"
+    assert [each.name for each in choose_inputs(table).left_out] == ([name] if role == "counter" else [])
 
 
 def steps(levels: object, each: int) -> np.ndarray:
@@ -197,9 +198,10 @@ def steps(levels: object, each: int) -> np.ndarray:
     ],
 )
 def test_settings_change_seldom_and_stay(values):
-    assert report_on(values).setting
+    assert report_on(values).role in ("setting", "state")
+    assert not report_on(values).named
     holes = np.where(RNG.random(len(values)) < 0.2, np.nan, values)
-    assert report_on(holes).setting
+    assert not report_on(holes).named
     assert choose_inputs(read_table(pd.DataFrame({"x": values, "flow": NOISE}))).settings == ("x",)
 
 
@@ -216,7 +218,8 @@ def test_settings_change_seldom_and_stay(values):
     ],
 )
 def test_readings_are_no_settings(values):
-    assert not report_on(values).setting
+    assert report_on(values).role != "setting"
+    assert report_on(values).named
 
 
 def test_copies_are_found():
@@ -286,7 +289,7 @@ def test_runs_agree_with_the_slow_way(values):
 def test_the_clock_has_its_own_report():
     frame = pd.DataFrame({"a": NOISE[:300]}, index=TIME[:300])
     report = check_columns(read_table(frame))[0]
-    assert (report.name, report.kind, report.grade, report.reasons) == ("time", "time", "A", ())
+    assert (report.name, report.role, report.grade, report.reasons) == ("time", "time", "A", ())
     worse = pd.concat([frame.iloc[:100], frame.iloc[99:100], frame.iloc[150:]]).iloc[::-1]
     report = check_columns(read_table(worse))[0]
     assert report.grade == "B"

@@ -127,6 +127,21 @@ class LearningOptions:
     keep: Annotated[
         Names, _in("--keep", "Inputs even if they would be left out (useless, like a label): a,b", "names")
     ] = ()
+    roles: Annotated[
+        Any,
+        _in(
+            "--role",
+            "What a column is: valve=state. Roles: sensor, state, setting, driver, counter, quality, label; may be "
+            "repeated.",
+            "repeated",
+        ),
+    ] = ()
+    drivers: Annotated[
+        Any,
+        _in(
+            "--driver", "Columns that explain others, never scored nor named: inflow,level; may be repeated.", "values"
+        ),
+    ] = ()
     method: Annotated[
         Any,
         _model(

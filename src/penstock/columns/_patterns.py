@@ -14,8 +14,8 @@ from penstock._types import BoolArray, FloatArray
 
 LIKE_A_LABEL = "It looks like a label, not like a reading."
 _STRONG = re.compile(
-    r"outliers?|anomal(y|ies|ous|ie|ien)|abnormal|attacks?|faults?|faulty|failures?|labels?|flags?|(st(ö|oe)rung|fehler)(en)?"
-    r"|truth|changepoints?",
+    r"outliers?|anomal(y|ies|ous|ie|ien)|abnormal|attacks?|faults?|faulty|fail(s|ed|ing|ures?)?|labels?|flags?"
+    r"|(st(ö|oe)rung|fehler|ausfall)(en)?|truth|changepoints?",
     re.IGNORECASE,
 )
 _WEAK = re.compile(r"targets?|class(es)?", re.IGNORECASE)  # only if the whole name is about a label
@@ -118,7 +118,10 @@ _SMALL = 0.05  # of the range: a usual rise
 
 
 def resets_of_counter(values: FloatArray) -> int | None:
-    """Return how often a counter starts again; None if the column is no counter."""
+    """Return how often a counter starts again; None if the column is no counter.
+
+    A counter never falls but to start again: noise, of which every sensor has some, rules it out.
+    """
     falls = np.flatnonzero(values[1:] < values[:-1])
     if len(falls) > _MOST_RESETS * len(values):
         return None
@@ -206,6 +209,54 @@ def is_setting(values: FloatArray) -> bool:
     steps = apart[1:] | apart[:-1]
     moves = np.count_nonzero(changed & steps)
     return bool(moves < _MOVING * n_changes or moves < _MOVING * np.count_nonzero(steps))
+
+
+_SET = re.compile(
+    r"setpoints?|sollwerte?|soll|sp|limits?|grenzwerte?|settings?|consigne|setting|demand|command", re.IGNORECASE
+)
+
+
+def named_like_setting(name: str) -> bool:
+    """Return whether a column is named like a set point or a limit, which people move, though it never moved.
+
+    >>> [named_like_setting(name) for name in ("unit1_opening_limit", "Set Point 2", "TIC101.SP", "relief valve")]
+    [True, True, True, False]
+    """
+    words = _WORDS.findall(_CAMEL.sub("_", name))
+    return any(map(_SET.fullmatch, words)) or "set point" in " ".join(words).casefold()
+
+
+_MOST_LEVELS = 10  # different values of a state
+_LEAST_RUN = 3.0  # values that a state keeps on average
+_LEAST_OF_LEVEL = 2  # values of each level, on average
+_FULLY, _FEWEST_SWITCHES = 100.0, 4  # %: open or shut; between 0 and any other level
+
+
+def levels_of_state(values: FloatArray) -> tuple[float, ...]:
+    """Return the levels of a state, ascending: small whole numbers, or 0 and another, that hold for a while.
+
+    Empty if the values are no state: a set point has other values, a rounded reading does not hold, and a reading that
+    was 0 once does not switch.
+
+    >>> levels_of_state(np.repeat([0.0, 1.0, 0.0], 50)), levels_of_state(np.repeat([0.0, 100.0], 50))
+    ((0.0, 1.0), (0.0, 100.0))
+    >>> levels_of_state(np.repeat([18.0, 21.0], 50)), levels_of_state(np.tile([0.0, 1.0], 50))
+    ((), ())
+    >>> levels_of_state(np.repeat([5.0, 0.0, 5.0], 50))
+    ()
+    """
+    levels = np.unique(values[: 1 + 2 * _MOST_LEVELS])
+    if len(levels) > _MOST_LEVELS:  # most columns: without a look at all values
+        return ()
+    levels = np.unique(values)
+    if not 2 <= len(levels) <= _MOST_LEVELS or len(values) < _LEAST_OF_LEVEL * len(levels):
+        return ()
+    changes = np.count_nonzero(values[1:] != values[:-1])
+    if len(values) < _LEAST_RUN * (changes + 1):
+        return ()
+    small = bool((levels == np.floor(levels)).all() and 0 <= levels[0] <= 1 and levels[-1] <= len(levels))
+    switch = len(levels) == 2 and 0.0 in levels and (levels[1] == _FULLY or changes >= _FEWEST_SWITCHES)
+    return tuple(levels.tolist()) if small or switch else ()
 
 
 _ROUNDING = 1e-9  # of 1 − |correlation|

@@ -1,15 +1,15 @@
-"""Grade each column of a table as an input."""
+"""Grade each column of a table as an input, and decide its role."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from penstock._messages import duration_in_words
-from penstock._types import FloatArray
+from penstock._types import BoolArray, FloatArray
 from penstock.columns._patterns import (
     LIKE_A_LABEL,
     MOST_KINDS,
@@ -20,16 +20,34 @@ from penstock.columns._patterns import (
     equal_runs,
     extent_of_outliers,
     is_setting,
+    levels_of_state,
     longest_true,
     looks_like_label,
+    named_like_setting,
     resets_of_counter,
 )
+from penstock.columns.roles import (
+    CONSTANT,
+    COUNTER,
+    EMPTY,
+    LABEL,
+    QUALITY,
+    SENSOR,
+    SETTING,
+    STATE,
+    TEXT,
+    TIME,
+)
 from penstock.io import Table
+from penstock.io.quality import is_quality
+from penstock.sensors.readings import changes_seldom, is_flag
 
 _HARDLY_ANY, _MANY = 0.95, 0.2  # shares of missing values: grade D, grade C
 _FAR_OUTSIDE = 1000.0  # ranges of the middle 90 %: such a value leaves nothing of the others after scaling
 _MOST_LEVELS, _FEWEST_PER_LEVEL = 10, 10  # different numbers of a categorical column, and rows for each
 _MOST_CATEGORIES = 1000  # different texts
+_FEWEST_OF_COUNTER = 100  # values that are not whole numbers: fewer may rise by chance
+SAYS_QUALITY = "It says how good readings are."
 _TIME_GRADES = {  # of notes on the time that were made while reading
     "missing times": "C", "contradictory dates": "C", "ambiguous dates": "C", "times that do not exist": "C",
     "time without date": "C", "duplicate times": "B", "order": "B", "gaps": "B", "irregular sampling": "B",
@@ -46,8 +64,12 @@ class ColumnReport:
     ----------
     name : str
         The column.
-    kind : str
-        "measurement"; "categorical" (few different values); "text" (many different texts); "constant"; "empty"; or
+    role : str
+        What the column is to the plant. "sensor": a reading. "state": few levels that hold for a while, as of a pump
+        that is on or off, or text of few kinds. "setting": it changes in under 5 % of the steps, and stays where it is
+        then, as set points, limits and tap positions do. "driver": it explains others and is never scored nor named;
+        only where the user says so. "counter": it only rises, but for resets. "quality": how good readings are.
+        "label": what is known of the rows. "constant": it never moved. "text": many different texts. "empty"; or
         "time", for the time column, whose reasons are about the clock.
     grade : str
         "A": nothing stands in the way. "B": usable, with something to know: values are missing (up to a fifth), it is
@@ -66,23 +88,26 @@ class ColumnReport:
         An earlier column that it equals, or follows on a straight line to rounding.
     codes : tuple of float
         Numbers that seem to stand for a missing value, as -9999 may.
-    label_like : bool
-        It is named like a label and has values as labels have.
-    setting : bool
-        It changes in under 5 % of the steps, and stays where it is then, as set points, limits, tap positions and
-        states do. A reading that is mostly 0, or stuck, and moves where it is not, is none.
+    scored : bool
+        Whether it is scored over time (method sensors). A column that hardly ever changes only explains others.
+    named : bool
+        Whether it may be named as a cause. A setting, a driver, and a state that hardly ever switches are not.
+    levels : tuple of float
+        Of a state of numbers, ascending.
+    low, high : float
+        Its smallest and largest value; NaN for text.
 
     Examples
     --------
     >>> from penstock.columns import check_columns
     >>> from penstock.io import read_table
     >>> [report] = check_columns(read_table({"flow": [1.5, 1.5, 1.5, 1.5]}))
-    >>> report.kind, report.grade
+    >>> report.role, report.grade
     ('constant', 'D')
     """
 
     name: str
-    kind: str
+    role: str
     grade: str
     reasons: tuple[str, ...]
     share_missing: float
@@ -90,17 +115,23 @@ class ColumnReport:
     stuck: bool = False
     duplicate_of: str | None = None
     codes: tuple[float, ...] = ()
-    label_like: bool = False
-    setting: bool = False
+    scored: bool = True
+    named: bool = True
+    levels: tuple[float, ...] = ()
+    low: float = np.nan
+    high: float = np.nan
 
 
-def check_columns(table: Table) -> list[ColumnReport]:
+def check_columns(table: Table, learnt: BoolArray | None = None) -> list[ColumnReport]:
     """Report on each input column, in order; the report on the time column, if there is one, comes first.
 
     Parameters
     ----------
     table : Table
         As `penstock.io.read_table` returns it.
+    learnt : (n,) array of bool, optional
+        The rows that are learnt from. They alone decide what moves, and how: later rows must not decide by what they
+        are assessed. All rows if None.
 
     Returns
     -------
@@ -126,10 +157,15 @@ def check_columns(table: Table) -> list[ColumnReport]:
     copies = copies_of_numbers(numbers, list(numeric.columns))
     copies |= copies_of_texts(values.drop(columns=list(numeric.columns)))
     time = table.time if table.in_time else None
+    starts = np.zeros(len(values), dtype=np.bool_)
+    starts[[span.start for span in table.spans]] = True
+    rows = np.ones(len(values), dtype=np.bool_) if learnt is None else learnt
     reports = [] if table.time is None else [_report_on_time(table, table.time)]
     for name in values.columns:
         if name in places:
-            reports.append(_report_on_numbers(name, numbers[:, places[name]], time, copies.get(name)))
+            column = numbers[:, places[name]]
+            report = _report_on_numbers(name, column, time, copies.get(name))
+            reports.append(_with_role(report, column[rows], starts[rows]))
         else:
             reports.append(_report_on_text(name, values[name], time, copies.get(name)))
     return reports
@@ -174,7 +210,7 @@ def _report_on_numbers(
     gap, share = longest_true(missing), float(missing.mean())
     present = values[~missing] if gap.length else values
     if not len(present):
-        return ColumnReport(name, "empty", "D", ("It has no values.",), share)
+        return ColumnReport(name, EMPTY, "D", ("It has no values.",), share)
     ordered = np.sort(present)
     distinct = 1 + int(np.count_nonzero(ordered[1:] != ordered[:-1]))
     codes = codes_for_missing(ordered)
@@ -182,8 +218,8 @@ def _report_on_numbers(
     runs = equal_runs(present)
     stuck = runs.stood_still(distinct)
     few = 1 < distinct <= _MOST_LEVELS and len(present) >= _FEWEST_PER_LEVEL * distinct
-    label_like = distinct <= 2 * MOST_KINDS and looks_like_label(name, np.unique(present).tolist())
     resets = resets_of_counter(present)
+    role = _role_by_name(name, present, distinct, resets)
     remarks = _Remarks()
     if distinct == 1:
         remarks.add("D", f"It never changes: it is always {present[0]:g}.")
@@ -203,8 +239,8 @@ def _report_on_numbers(
         remarks.add("C", f"{code:.10g} stands in it {times:,} times, far from all other values: a code for missing?")
     if ranges >= _FAR_OUTSIDE and farthest not in codes:
         remarks.add("C", f"Its value {farthest:g} is {ranges:.2g} usual ranges away from the others.")
-    if label_like:
-        remarks.add("B", LIKE_A_LABEL)
+    if role in (LABEL, QUALITY):
+        remarks.add("B", LIKE_A_LABEL if role == LABEL else SAYS_QUALITY)
     if resets is not None:
         but = "" if not resets else ", but for a reset" if resets == 1 else f", but for {resets:,} resets"
         remarks.add("B", f"It only rises{but}, like a counter: its steps may say more than its level.")
@@ -212,16 +248,47 @@ def _report_on_numbers(
         remarks.add("A", f"It has only {distinct} different values.")
     return ColumnReport(
         name,
-        "constant" if distinct == 1 else "categorical" if few else "measurement",
+        role,
         *remarks.graded,
         share_missing=share,
         n_distinct=distinct,
         stuck=stuck,
         duplicate_of=duplicate_of,
         codes=tuple(codes),
-        label_like=label_like,
-        setting=is_setting(present),
+        low=float(ordered[0]),
+        high=float(ordered[-1]),
     )
+
+
+def _role_by_name(name: str, values: FloatArray, distinct: int, resets: int | None) -> str:
+    """Return the role of a column of numbers as its name and its different values say; "sensor" if they do not."""
+    kinds = np.unique(values).tolist() if distinct <= 2 * MOST_KINDS else []
+    if kinds and is_quality(name, kinds):
+        return QUALITY
+    if kinds and looks_like_label(name, kinds):
+        return LABEL
+    if distinct == 1:
+        return CONSTANT
+    whole = len(values) >= _FEWEST_OF_COUNTER or bool((values == np.floor(values)).all())
+    return COUNTER if resets is not None and whole else SENSOR
+
+
+def _with_role(report: ColumnReport, values: FloatArray, starts: BoolArray) -> ColumnReport:
+    """Return the report on a column of numbers with what its values in the rows learnt from say of its role."""
+    known = values[~np.isnan(values)]
+    if not len(known) or report.role == EMPTY:
+        return report
+    report = replace(report, low=float(known.min()), high=float(known.max()))
+    if report.low == report.high and report.role in (SENSOR, CONSTANT):
+        apart = named_like_setting(report.name)
+        return replace(report, role=SETTING if apart else CONSTANT, scored=not apart, named=not apart)
+    if report.role != SENSOR:
+        return report
+    # What stands still but for a short while is looked at, unless people set it.
+    seldom = is_setting(known) and (not is_flag(known) or named_like_setting(report.name))
+    levels = levels_of_state(known)
+    role = STATE if levels else SETTING if seldom else SENSOR
+    return replace(report, role=role, scored=not changes_seldom(values, starts), named=not seldom, levels=levels)
 
 
 def _report_on_text(
@@ -230,35 +297,38 @@ def _report_on_text(
     missing = values.isna().to_numpy()
     gap, share = longest_true(missing), float(missing.mean())
     present, distinct = len(values) - int(missing.sum()), values.nunique()
-    label_like = distinct <= MOST_KINDS and looks_like_label(name, values.dropna().unique().tolist())
+    kinds = values.dropna().unique().tolist() if distinct <= MOST_KINDS else []
     remarks = _Remarks()
-    kind = "categorical"
+    role = STATE
     if not present:
-        kind = "empty"
+        role = EMPTY
         remarks.add("D", "It has no values.")
+    elif kinds and is_quality(name, kinds):
+        role = QUALITY
+        remarks.add("B", SAYS_QUALITY)
     elif distinct == 1:
-        kind = "constant"
+        role = CONSTANT
         remarks.add("D", f"It never changes: it is always {values.dropna().iloc[0]!r:.60}.")
     elif distinct > max(2, min(_MOST_CATEGORIES, present // 4)):
-        kind = "text"
+        role = TEXT
         remarks.add("D", f"It is free text: {distinct:,} different texts, such as {values.dropna().iloc[0]!r:.60}.")
     else:
         remarks.add("B", f"It is text of {distinct:,} kinds and has to be encoded.")
-    if label_like:
+    if role == STATE and looks_like_label(name, kinds):
+        role = LABEL
         remarks.add("B", LIKE_A_LABEL)
     if present:
         remarks.add_missing(share, gap, time)
-    duplicate_of = duplicate_of if kind == "categorical" else None
+    duplicate_of = duplicate_of if role in (STATE, LABEL) else None
     if duplicate_of is not None:
         remarks.add("C", f"It says the same as column {duplicate_of!r}.")
     return ColumnReport(
         name,
-        kind,
+        role,
         *remarks.graded,
         share_missing=share,
         n_distinct=distinct,
         duplicate_of=duplicate_of,
-        label_like=label_like,
     )
 
 
@@ -284,7 +354,7 @@ def _report_on_time(table: Table, time: pd.DatetimeIndex) -> ColumnReport:
     n_missing = 0 if missing is None else missing.count
     return ColumnReport(
         str(table.time_name),
-        "time",
+        TIME,
         *remarks.graded,
         share_missing=n_missing / (n_missing + len(time)),
         n_distinct=time.nunique(),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,11 +11,26 @@ import pandas as pd
 
 from penstock._types import FloatArray
 from penstock.columns._patterns import LIKE_A_LABEL
-from penstock.columns.check import ColumnReport, check_columns
-from penstock.io import Table, TableError
+from penstock.columns.check import SAYS_QUALITY, ColumnReport, check_columns
+from penstock.columns.roles import (
+    CONSTANT,
+    COUNTER,
+    DRIVER,
+    LABEL,
+    QUALITY,
+    SENSOR,
+    SETTING,
+    STATE,
+    TIME,
+    InputRole,
+)
+from penstock.io import Table, TableError, refuse_unknown
 
 ONE_HOT, RARITY = "one-hot", "rarity"
+LIKE_A_COUNTER = "It only rises, like a counter."
+A_DRIVER = "It is a driver, which only a method that scores sensors over time can use."
 _MOST_ONE_HOT = 10  # categories
+_MOST_LEVELS = 50  # of a state that the user names
 
 
 @dataclass(frozen=True)
@@ -79,7 +94,7 @@ class InputChoice:
     as_they_are: tuple[str, ...]
     encoded: tuple[Encoding, ...]
     left_out: tuple[LeftOut, ...]
-    settings: tuple[str, ...] = ()  # of `as_they_are`: set rather than measured, so inputs, but no causes
+    roles: Mapping[str, InputRole] = field(default_factory=dict)  # of `as_they_are`; a sensor if it has none
 
     @property
     def counts(self) -> dict[str, int]:
@@ -90,10 +105,45 @@ class InputChoice:
         """Names of the columns that `apply` returns."""
         return (*self.as_they_are, *(name for encoding in self.encoded for name in encoding.names))
 
+    def role_of(self, name: str) -> InputRole:
+        """Return the role of an input; a column of an encoding is 1 or 0."""
+        encoded = (name for each in self.encoded if each.method == ONE_HOT for name in each.names)
+        return self.roles.get(name) or (InputRole(STATE, levels=(0.0, 1.0)) if name in encoded else InputRole())
+
+    def plausible(self, expected: FloatArray, units: Mapping[str, str]) -> FloatArray:
+        """Return expected values (n, p) as they can be shown: within what each input can be; see `InputRole`."""
+        columns = [
+            self.role_of(name).plausible(expected[:, place], units.get(name, ""))
+            for place, name in enumerate(self.names)
+        ]
+        return np.column_stack(columns) if columns else expected
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """Inputs that are set rather than measured, and states that hardly ever switch: no causes."""
+        return tuple(
+            name for name in self.as_they_are if not self.role_of(name).named and self.role_of(name).role != DRIVER
+        )
+
+    @property
+    def drivers(self) -> tuple[str, ...]:
+        """Inputs that explain others, and are never scored nor named."""
+        return tuple(name for name in self.as_they_are if self.role_of(name).role == DRIVER)
+
+    @property
+    def explaining(self) -> tuple[int, ...]:
+        """The numbers of inputs that explain others and are not scored over time; of drivers alone if none is left."""
+        numbers = range(len(self.names))
+        roles = [self.role_of(name) for name in self.names]
+        if not any(role.scored and role.role != CONSTANT for role in roles):
+            return tuple(number for number in numbers if roles[number].role == DRIVER)
+        return tuple(number for number in numbers if not roles[number].scored)
+
     @property
     def causes(self) -> tuple[str, ...]:
-        """Those of `names` that may be the cause of an event: no settings, unless there is nothing else."""
-        return tuple(name for name in self.names if name not in self.settings) or self.names
+        """Those of `names` that may be the cause of an event: no settings, unless there is nothing else; no drivers."""
+        others = tuple(name for name in self.names if name not in self.drivers)
+        return tuple(name for name in others if name not in self.settings) or others
 
     def apply(self, table: Table) -> pd.DataFrame:
         """Return the inputs as float64 with NaN for missing values, under the index of the table's values."""
@@ -109,6 +159,48 @@ class InputChoice:
         return pd.DataFrame(np.hstack(parts), index=values.index, columns=list(self.names))
 
 
+def give_roles(
+    reports: Sequence[ColumnReport], table: Table, roles: Mapping[str, str], drivers: Sequence[str]
+) -> tuple[ColumnReport, ...]:
+    """Return the reports with the roles that the user gives; a TableError for what is no column, or cannot have one.
+
+    >>> from penstock.io import read_table
+    >>> table = read_table({"flow": [1.0, 2.0, 1.5], "valve": [0.0, 0.0, 1.0]})
+    >>> [report.role for report in give_roles(check_columns(table), table, {"valve": "setting"}, ["flow"])]
+    ['driver', 'setting']
+    """
+    for parameter, names in (("roles", list(roles)), ("drivers", list(drivers))):
+        try:
+            refuse_unknown(names, table.names, parameter, table.source)
+        except TableError as error:
+            raise TableError(str(error), parameter) from None
+    both = next((name for name in drivers if roles.get(name, DRIVER) != DRIVER), None)
+    if both is not None:
+        raise TableError(f"Column {both!r} is given as a driver and as a {roles[both]}. Give one role.", "drivers")
+    given = {**roles, **dict.fromkeys(drivers, DRIVER)}
+    return tuple(_given_role(report, given, table) for report in reports)
+
+
+def _given_role(report: ColumnReport, given: Mapping[str, str], table: Table) -> ColumnReport:
+    role = given.get(report.name)
+    if role is None or report.role == TIME:
+        return report
+    values = table.values[report.name]
+    text = values.dtype.kind != "f"
+    if text and role in (SENSOR, SETTING, DRIVER):
+        parameter = "drivers" if role == DRIVER else "roles"
+        raise TableError(f"Column {report.name!r} holds text: it can be no {role}, but a state.", parameter)
+    levels = report.levels
+    if role == STATE and not text and not levels:
+        levels = tuple(np.unique(values.dropna()).tolist())
+        if len(levels) > _MOST_LEVELS:
+            raise TableError(f"Column {report.name!r} has {len(levels):,} different values: it is no state.", "roles")
+    if role == STATE:
+        return replace(report, role=role, levels=levels)
+    apart = role in (SETTING, DRIVER)
+    return replace(report, role=role, levels=(), scored=not apart, named=not apart)
+
+
 def choose_inputs(
     table: Table,
     reports: Sequence[ColumnReport] | None = None,
@@ -116,17 +208,21 @@ def choose_inputs(
     keep: Collection[str] = (),
     strict: bool = False,
     labels: bool = False,
+    constants: bool = False,
+    drivers: bool = True,
 ) -> InputChoice:
     """Choose the inputs by the reports: numbers as they are, text of few kinds encoded, useless columns left out.
 
     Left out are columns of grade D (no values, always the same, free text), copies of an earlier column, which would
-    count double, and columns that look like a label. Doubtful columns stay. Numbers go in as they are also when few of
-    them are different, as they have an order.
+    count double, counters, and columns of quality or that look like a label. Doubtful columns stay. Numbers go in as
+    they are also when few of them are different, as they have an order.
 
     reports : of `check_columns`, made if None.
     keep : columns of numbers that are inputs whatever the report says, and columns that look like a label.
     strict : raise instead of leaving out or encoding anything.
     labels : take columns that look like a label for inputs.
+    constants : take columns that never changed for inputs: that one moves later is news.
+    drivers : take drivers for inputs; else they are left out, where a method would score them.
     """
     known = {report.name: report for report in (check_columns(table) if reports is None else reports)}
     plain: list[str] = []
@@ -135,19 +231,16 @@ def choose_inputs(
     for name in table.values.columns:
         report = known[name]
         numeric = table.values[name].dtype.kind == "f"
+        reason = _reason_to_leave_out(report, name in keep, labels, constants, drivers)
         if name in keep and numeric:
             plain.append(name)
-        elif report.grade == "D":
-            left_out.append(LeftOut(name, report.reasons[0]))
-        elif report.duplicate_of is not None:
-            left_out.append(LeftOut(name, f"It says the same as column {report.duplicate_of!r}."))
-        elif report.label_like and not labels and name not in keep:
-            left_out.append(LeftOut(name, LIKE_A_LABEL))
+        elif reason:
+            left_out.append(LeftOut(name, reason))
         elif numeric:
             plain.append(name)
         else:
             encoded.append(learn_encoding(name, table.values[name]))
-    settings = tuple(name for name in plain if known[name].setting)
+    roles = {name: _input_role(known[name]) for name in plain}
     if strict and (left_out or encoded):
         odd = [f"{each.name!r} ({each.reason})" for each in left_out]
         odd += [f"{each.column!r} (It is text.)" for each in encoded]
@@ -156,7 +249,27 @@ def choose_inputs(
             f"{table.source}: {len(odd)} columns cannot be inputs as they are: {shown}. Exclude them, or do without "
             f"strict."
         )
-    if not plain and not encoded:
+    if not any(known[name].n_distinct > 1 for name in (*plain, *(each.column for each in encoded))):
         reasons = "; ".join(f"{each.name!r}: {each.reason}" for each in left_out[:3])
         raise TableError(f"{table.source} has no column that can be an input ({reasons}). Choose other columns.")
-    return InputChoice(tuple(plain), tuple(encoded), tuple(left_out), settings)
+    return InputChoice(tuple(plain), tuple(encoded), tuple(left_out), roles)
+
+
+def _reason_to_leave_out(report: ColumnReport, kept: bool, labels: bool, constants: bool, drivers: bool) -> str:
+    """Return why a column is no input; "" if it is one. `kept`: the user wants it."""
+    if report.n_distinct == 1 and constants and report.role in (CONSTANT, SETTING):
+        return ""
+    if report.grade == "D":
+        return report.reasons[0]
+    if report.duplicate_of is not None:
+        return f"It says the same as column {report.duplicate_of!r}."
+    reasons = {QUALITY: SAYS_QUALITY, COUNTER: LIKE_A_COUNTER}
+    if not labels and not kept:
+        reasons[LABEL] = LIKE_A_LABEL
+    if not drivers:
+        reasons[DRIVER] = A_DRIVER
+    return reasons.get(report.role, "")
+
+
+def _input_role(report: ColumnReport) -> InputRole:
+    return InputRole(report.role, report.scored, report.named, report.levels, report.low, report.high)

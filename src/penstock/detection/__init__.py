@@ -5,7 +5,7 @@
 """
 
 from penstock.detection._detect import check_options, detect, fit_model, score
-from penstock.detection._explaining import Explanation, explain
+from penstock.detection._explaining import Explanation, explain, state_in_words
 from penstock.detection._model_files import load, load_model
 from penstock.detection._parts import Part, rebuilds
 from penstock.detection._preparing import LEARNT, Reading
@@ -17,5 +17,5 @@ from penstock.registry import METHODS, make_detector
 __all__ = [
     "LEARNT", "METHODS", "UNKNOWN", "Explanation", "Findings", "ModePlan", "Model", "ModelError", "Part", "Reading",
     "check_options", "detect", "deviations", "explain", "fit_model", "load", "load_model", "make_detector",
-    "mode_name", "rebuilds", "score",
+    "mode_name", "rebuilds", "score", "state_in_words",
 ]  # fmt: skip

@@ -14,7 +14,7 @@ import pandas as pd
 import penstock
 from penstock._parameters import ParameterError
 from penstock._types import BoolArray, IndexArray
-from penstock.columns import RowRule, parse_rule
+from penstock.columns import RowRule, give_roles, parse_rule, read_roles
 from penstock.detection._judging import judge
 from penstock.detection._periods import (
     LabelValues,
@@ -41,7 +41,7 @@ from penstock.detection._scoring import Cut
 from penstock.detection.findings import Findings
 from penstock.detection.model import Model, fit_parts
 from penstock.detection.modes import check_modes, named_columns, perhaps_columns, plan_modes
-from penstock.detectors import SeriesDetector
+from penstock.detectors import Detector, SensorDetector, SeriesDetector
 from penstock.explain import Truth
 from penstock.io import Note, Table, TableError, public_query
 from penstock.options import CutOptions, DetectOptions, FitOptions, ScoreOptions, about, as_names, read_options, takes
@@ -64,6 +64,7 @@ class Job:
     train_rule: RowRule | None
     periods: Periods
     labels: LabelValues
+    roles: dict[str, str]
 
     @classmethod
     def of(cls, options: FitOptions) -> Job:
@@ -84,10 +85,17 @@ class Job:
         _make_detector(options, DEFAULT_METHOD if options.method == AUTO else options.method)
         periods = Periods.of(options.since, options.until, options.exclude_periods)
         labels = LabelValues.of(options.fault_values, options.unknown_values)
-        return cls(options, Reading.of(options), units, settle, train_rule, periods, labels)
+        roles = read_roles(options.roles)
+        return cls(options, Reading.of(options), units, settle, train_rule, periods, labels, roles)
 
-    def fit(self, source: Any, *, judged_alone: bool = False) -> tuple[Model, Prepared, dict[str, IndexArray]]:
-        """Return the model, the table, and the training rows of each mode; `judged_alone`: only these are judged."""
+    def fit(
+        self, source: Any, *, judged_alone: bool = False, this_table_only: bool = False
+    ) -> tuple[Model, Prepared, dict[str, IndexArray]]:
+        """Return the model, the table, and the training rows of each mode.
+
+        judged_alone : only these are judged.
+        this_table_only : no rows but those of this table will be scored, so that its constants never move.
+        """
         options, progress = self.options, self.options.progress or _LOGGER.info
         refuse_read_already(source, options)
         keep = as_names(options.keep)
@@ -102,15 +110,25 @@ class Job:
         plan = plan.resolved(table)
         plan.refuse_unknown_skips(table)
         candidates = self.reading.candidates(table, without={str(plan.column)} - set(keep))
+        good = training_rows(table, options.train_until, self.train_rule) & ~excluded
         if excluded.any():
             candidates = candidates.only(~excluded)
-        checks = check_table(candidates, progress)
-        asked = self.reading.columns is not None
-        inputs, notes = choose_columns(candidates, checks, keep, self.reading.strict, asked)
-        prepared = prepare(table, checks, inputs, plan, [*left_out, *notes], excluded, truth)
-        trained = prepared.judged & training_rows(table, options.train_until, self.train_rule)
+        checks = check_table(candidates, progress, good[~excluded])
+        checks = give_roles(checks, candidates, self.roles, as_names(options.drivers))
         method, chosen = _choose_method(options, table)
         detector = _make_detector(options, method)
+        over_time = isinstance(detector, SensorDetector)
+        inputs, notes = choose_columns(
+            candidates,
+            checks,
+            keep,
+            strict=self.reading.strict,
+            labels=self.reading.columns is not None,
+            constants=not this_table_only and (over_time or isinstance(detector, Detector)),
+            drivers=over_time,
+        )
+        prepared = prepare(table, checks, inputs, plan, [*left_out, *notes], excluded, truth)
+        trained = prepared.judged & good
         named = isinstance(method, str) and (options.parameters or {}).get("n_components") is None
         parts, learnt, warned = fit_parts(prepared, trained, detector, options.fit_rows, progress)
         notes = [*prepared.notes, *chosen, *warned, *_about_inputs(detector, len(inputs.names), named)]
@@ -125,6 +143,8 @@ class Job:
             "detector": " ".join(repr(detector).split()),
             **_describe_reading(self.reading),
             "keep": shown_names(keep),
+            "roles": shown_names(tuple(f"{name}={role}" for name, role in self.roles.items())),
+            "drivers": shown_names(as_names(options.drivers)),
             "modes": str(plan) or None,
             "settle": shown(self.settle),
             "training": training,
@@ -232,6 +252,12 @@ def detect(source: Any, **given: Any) -> Findings:
     keep : names
         Columns of numbers that are inputs even if the check of the columns would leave them out, and columns that look
         like a label, which are no inputs unless they are named here or in `columns`.
+    roles : mapping, "column=role", or several of these
+        What columns are to the plant, where that is not what their values say: "sensor", "state" (on or off, few
+        levels), "setting", "driver", "counter", "quality" or "label"; see `penstock.columns.ColumnReport`.
+    drivers : names
+        Columns that explain others, such as inflow, level or weather, and are never scored nor named. A method that
+        cannot use them so leaves them out.
     fault_values, unknown_values : value or values
         Of the label, those that mean a fault, and those of rows of which nothing is known, which are judged but not
         counted. With `fault_values` all others are normal; without, see `penstock.explain.known_faults`.
@@ -319,7 +345,7 @@ def detect(source: Any, **given: Any) -> Findings:
     options = read_options(DetectOptions, given)
     cut = Cut.of(options, new_only=options.train_until is not None or options.train_rule is not None)
     job = Job.of(options)
-    model, prepared, learnt = job.fit(source, judged_alone=not cut.new_only)
+    model, prepared, learnt = job.fit(source, judged_alone=not cut.new_only, this_table_only=True)
     settings = dict(model.settings) | _describe_cut(options)
     return judge(model, prepared, learnt, cut, settings, options.progress or _LOGGER.info)
 
@@ -332,7 +358,7 @@ def fit_model(source: Any, **given: Any) -> Model:
     ----------
     source : as in `detect`
         The training data.
-    time, columns, exclude, keep, label, fault_values, unknown_values, group, strict : as in `detect`
+    time, columns, exclude, keep, roles, drivers, label, fault_values, unknown_values, group, strict : as in `detect`
         Columns.
     since, until, exclude_periods, train_until, train_rule, modes, skip_modes, settle : as in `detect`
         Rows.

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from penstock._types import BoolArray, FloatArray, IndexArray
+from penstock.columns import InputRole
 from penstock.detection._parts import SIMILAR, JudgedPart, SimilarRows, are_usual, rebuilds, to_compare
 from penstock.detectors.views import VIEWS
 from penstock.explain import (
@@ -86,7 +87,9 @@ class Explanation:
         share: variable, unit, before (the last reading before the event, of the same group), after (that at its peak,
         or the first that differs), share.
     settings_text : tuple of str
-        A line for each setting: "setting limit: 5 → 7 MW (40% of it)".
+        A line for each setting: "setting limit: 5 → 7 MW (40% of it)", "state pump: switched on (40% of it)".
+    states : mapping of names to InputRole
+        Inputs that are states, and so are on or off rather than high or low.
 
     Examples
     --------
@@ -109,6 +112,7 @@ class Explanation:
     along_tree: bool = False
     settings: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(_SETTING)))
     settings_text: tuple[str, ...] = ()
+    states: Mapping[str, InputRole] = field(default_factory=dict)
 
     def __str__(self) -> str:
         about = "; ".join(filter(None, (self.seen_as, self.rarity)))
@@ -117,6 +121,9 @@ class Explanation:
         for row in self.variables.to_dict("records"):
             unit = f" {row['unit']}" if row["unit"] else ""
             actual, expected = f"{row['actual']:.6g}{unit}", f"{row['expected']:.6g}{unit}"
+            role = self.states.get(row["variable"])
+            if role is not None and not self.rebuilt:
+                actual, expected = role.in_words(row["actual"]), role.in_words(row["expected"])
             lines.append(f"  {row['variable']}: {actual}, {word} {expected} ({row['share']:.0%} of it)")
         lines += [f"  {text}" for text in self.settings_text]
         lines.append(f"  rule: {self.rule.text if self.rule else 'no simple rule'}")
@@ -240,6 +247,8 @@ class _Explainer:
         self._places = {name: place for place, name in enumerate(findings.names)}
         self._units = [findings.units.get(name, "") for name in findings.names]
         self._modes = {judged.part.mode: _ModeRows(findings, judged) for judged in findings.parts}
+        roles = {name: findings.inputs.role_of(name) for name in findings.names}
+        self._states = {name: role for name, role in roles.items() if role.levels}
 
     def explain(self, event: int) -> Explanation:
         findings, last = self._findings, len(self._findings.events)
@@ -270,7 +279,8 @@ class _Explainer:
             findings.rebuilt,
             mode.along_tree,
             settings,
-            tuple(_setting_text(row) for row in settings.to_dict("records")),
+            tuple(_setting_text(row, self._states.get(row["variable"])) for row in settings.to_dict("records")),
+            self._states,
         )
 
     def _variables(self, event: int, rows: IndexArray, mode: _ModeRows) -> pd.DataFrame:
@@ -362,12 +372,24 @@ def seen_as(parts: Mapping[str, float]) -> str:
     return " and ".join(_VIEWS[view] for view in raised).replace("and far from", "and from") or "hardly unusual"
 
 
-def _setting_text(row: Mapping[Any, Any]) -> str:
+def _setting_text(row: Mapping[Any, Any], state: InputRole | None) -> str:
+    if state is not None:
+        return f"state {row['variable']}: {state_in_words(row, state)} ({row['share']:.0%} of it)"
     unit = f" {row['unit']}" if row["unit"] else ""
     moved = f"{row['before']:.6g} → {row['after']:.6g}{unit}"
     if pd.isna(row["before"]) or row["before"] == row["after"]:
         moved = f"{row['after']:.6g}{unit}{'' if pd.isna(row['before']) else ', unchanged'}"
     return f"setting {row['variable']}: {moved} ({row['share']:.0%} of it)"
+
+
+def state_in_words(row: Mapping[Any, Any], state: InputRole) -> str:
+    """Return what a state of `Explanation.settings` did: "switched on", "at 1 → at 2", "on, unchanged"."""
+    after = state.in_words(row["after"])
+    if pd.isna(row["before"]):
+        return after
+    if row["before"] == row["after"]:
+        return f"{after}, unchanged"
+    return f"switched {after}" if after in ("on", "off") else f"{state.in_words(row['before'])} → {after}"
 
 
 def _rule_tree(findings: Findings) -> RuleTree | None:

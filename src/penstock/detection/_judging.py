@@ -58,6 +58,7 @@ def judge(
     compared, labelled = _compare_with_label(scored)
     spans = np.max([judged.part.scale for judged in parts], axis=0)
     tells_no_rate = scored.self_judged and flags.any() and scored.contributions is not None and not scored.alike
+    rebuilt = rebuilds(parts[0].part.detector) and scored.evidence is None
     findings = Findings(
         table=table,
         checks=prepared.checks,
@@ -65,7 +66,7 @@ def judge(
         names=tuple(prepared.values.columns),
         units=model.units,
         values=prepared.values,
-        expected=pd.DataFrame(scored.expected, index=prepared.values.index, columns=prepared.values.columns),
+        expected=_shown_expected(scored, rebuilt),
         ranges=np.where(np.isfinite(spans) & (spans > 0), spans, 1.0),
         scores=scores,
         seen=1.0 - np.isnan(scored.values).mean(axis=1),
@@ -84,7 +85,7 @@ def judge(
         notes=(*prepared.notes, *scored.notes, *labelled),
         settings=dict(settings),
         self_judged=scored.self_judged,
-        rebuilt=rebuilds(parts[0].part.detector) and scored.evidence is None,
+        rebuilt=rebuilt,
         verdict=verdict,
         incidents=incidents,
         incident_table=_incident_table(scored, incidents),
@@ -99,6 +100,13 @@ def judge(
     )
     progress(f"explaining {counted(len(grouped), 'event')}")
     return add_explanations(findings, cut.most_explained)
+
+
+def _shown_expected(scored: Scored, rebuilt: bool) -> pd.DataFrame:
+    """Return what is expected, within what each input can be; what a method rebuilds stays what it is."""
+    values, inputs = scored.prepared.values, scored.prepared.inputs
+    shown = scored.expected if rebuilt else inputs.plausible(scored.expected, scored.model.units)
+    return pd.DataFrame(shown, index=values.index, columns=values.columns)
 
 
 def _ranking(scored: Scored, grouped: Events, grades: Grades) -> pd.DataFrame:
@@ -171,7 +179,10 @@ def _find_incidents(scored: Scored, grouped: Events) -> tuple[Incident, ...]:
     names = tuple(scored.prepared.values.columns)
     units = [scored.model.units.get(name, "") for name in names]
     evidence = np.where(np.isin(names, scored.prepared.inputs.causes), scored.evidence, 0.0)  # settings are no causes
-    found = find_incidents(grouped, scored.scores, evidence, scored.expected, scored.values, starts, names, units)
+    roles = [scored.prepared.inputs.role_of(name) for name in names]
+    found = find_incidents(
+        grouped, scored.scores, evidence, scored.expected, scored.values, starts, names, units, roles
+    )
     return tuple(_without_wrong_sensors(scored, incident) for incident in found)
 
 

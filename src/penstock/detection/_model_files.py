@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from penstock.columns import Encoding, InputChoice, LeftOut, parse_rule
+from penstock.columns import Encoding, InputChoice, InputRole, LeftOut, parse_rule
 from penstock.detection._parts import ALL, MOST_REFERENCES, Part, is_scaled_before, rebuilds
 from penstock.detection._preparing import LEARNT, Reading
 from penstock.detection.model import Model
@@ -212,25 +212,48 @@ def _pack_inputs(inputs: InputChoice) -> dict[str, Any]:
             for each in inputs.encoded
         ],
         "left_out": [{"name": each.name, "reason": each.reason} for each in inputs.left_out],
-        "settings": list(inputs.settings),
+        "roles": {name: {**vars(role), "levels": list(role.levels)} for name, role in inputs.roles.items()},
     }  # fmt: skip
 
 
 def _unpack_inputs(record: Record) -> InputChoice:
-    record.only("as_they_are", "encoded", "left_out", new={"settings": []})
+    record.only("as_they_are", "encoded", "left_out", "roles")
     encoded = [_unpack_encoding(Record(each, "encoded")) for each in _list(record, "encoded")]
     left_out = [Record(each, "left_out").only("name", "reason") for each in _list(record, "left_out")]
     choice = InputChoice(
         _texts(record, "as_they_are"),
         tuple(encoded),
         tuple(LeftOut(each.text("name"), each.text("reason")) for each in left_out),
-        _texts(record, "settings"),
+        {name: _unpack_role(Record(role, f"roles[{name!r:.80}]")) for name, role in _parts(record, "roles").items()},
     )
-    if not set(choice.settings) <= set(choice.as_they_are):
-        raise record.trouble("settings", "names of inputs")
+    if set(choice.roles) != set(choice.as_they_are):
+        raise record.trouble("roles", "a role for each input")
     if len(set(choice.names)) < len(choice.names):
         raise record.trouble("as_they_are", "names that differ")
     return choice
+
+
+def _unpack_role(record: Record) -> InputRole:
+    record.only("role", "scored", "named", "levels", "low", "high")
+    levels = _list(record, "levels")
+    if not all(type(level) is float and np.isfinite(level) for level in levels) or sorted(set(levels)) != levels:
+        raise record.trouble("levels", "numbers in ascending order")
+    low, high = (_bound(record, name) for name in ("low", "high"))
+    return InputRole(record.text("role"), record.flag("scored"), record.flag("named"), tuple(levels), low, high)
+
+
+def _bound(record: Record, name: str) -> float:
+    value = record.value(name)
+    if type(value) is not float:
+        raise record.trouble(name, "a number")
+    return value
+
+
+def _parts(record: Record, name: str) -> dict[str, Any]:
+    value = record.value(name)
+    if type(value) is not dict:
+        raise record.trouble(name, "records by name")
+    return value
 
 
 def _unpack_encoding(record: Record) -> Encoding:

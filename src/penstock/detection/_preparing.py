@@ -12,10 +12,19 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from penstock._messages import duration_in_words, in_columns, listed
+from penstock._messages import duration_in_words, in_columns, listed, quoted
 from penstock._parameters import ParameterError, check_whole_number
 from penstock._types import BoolArray, IndexArray
-from penstock.columns import LIKE_A_LABEL, ColumnReport, InputChoice, check_columns, choose_inputs
+from penstock.columns import (
+    A_DRIVER,
+    LIKE_A_COUNTER,
+    LIKE_A_LABEL,
+    ColumnReport,
+    InputChoice,
+    check_columns,
+    choose_inputs,
+    count_roles,
+)
 from penstock.detection.modes import CHANGING, UNKNOWN, ModePlan
 from penstock.explain import Truth, split_unit
 from penstock.io import (
@@ -146,13 +155,29 @@ class Prepared:
 
 
 def choose_columns(
-    table: Table, checks: Sequence[ColumnReport], keep: Collection[str], strict: bool, labels: bool
+    table: Table,
+    checks: Sequence[ColumnReport],
+    keep: Collection[str],
+    *,
+    strict: bool,
+    labels: bool,
+    constants: bool,
+    drivers: bool,
 ) -> tuple[InputChoice, list[Note]]:
-    """Choose inputs, with notes on columns left out, encoded or set; `labels`: what looks like one may be an input."""
+    """Choose inputs as `choose_inputs` does, with notes on roles, and on columns left out, encoded or set."""
     refuse_unknown(keep, table.names, "keep", table.source)
-    inputs = choose_inputs(table, checks, keep=keep, strict=strict, labels=labels)
-    notes = [*_about_labels(inputs), *_about_settings(inputs)]
-    left_out = [each for each in inputs.left_out if each.reason != LIKE_A_LABEL]
+    inputs = choose_inputs(table, checks, keep=keep, strict=strict, labels=labels, constants=constants, drivers=drivers)
+    if set(inputs.drivers) >= set(inputs.names):
+        raise TableError("All inputs are drivers, which are never scored. Name fewer of them.", "drivers")
+    notes = [
+        _about_roles(inputs, checks),
+        *_about_labels(inputs),
+        *_about_counters(inputs),
+        *_about_settings(inputs),
+        *_about_drivers(inputs),
+    ]
+    apart = (LIKE_A_LABEL, LIKE_A_COUNTER, A_DRIVER)
+    left_out = [each for each in inputs.left_out if each.reason not in apart]
     if left_out:
         names = tuple(each.name for each in left_out)
         reasons = "; ".join(f"{each.name}: {each.reason.rstrip('.')}" for each in left_out[:5])
@@ -167,6 +192,40 @@ def choose_columns(
         message = f"{len(names):,} {word} encoded as numbers ({how})."
         notes.append(Note("encoded columns", message, len(names), names, changed=True))
     return inputs, notes
+
+
+def _about_roles(inputs: InputChoice, checks: Sequence[ColumnReport]) -> Note:
+    """Return a note on how many columns have which role."""
+    roles = {report.name: report.role for report in checks}
+    used = [roles[name] for name in (*inputs.as_they_are, *(each.column for each in inputs.encoded))]
+    message = f"Columns: {count_roles(used, [roles[each.name] for each in inputs.left_out])}."
+    return Note("roles", message, len(used) + len(inputs.left_out))
+
+
+def _about_counters(inputs: InputChoice) -> list[Note]:
+    """Return a note on columns that are no inputs because they only rise."""
+    names = tuple(each.name for each in inputs.left_out if each.reason == LIKE_A_COUNTER)
+    if not names:
+        return []
+    which = in_columns(names)
+    rise = "only rises, as a counter does, and is" if len(names) == 1 else "only rise, as counters do, and are"
+    message = (
+        f"{which[0].upper()}{which[1:]} {rise} left out: no later value would be like an earlier one. To use it all "
+        f"the same, give it a role (--role {quoted(names[0])[1:-1]}=sensor)."
+    )
+    return [Note("counters", message, len(names), names, changed=True)]
+
+
+def _about_drivers(inputs: InputChoice) -> list[Note]:
+    """Return a note on drivers that are left out, as the method would score them."""
+    names = tuple(each.name for each in inputs.left_out if each.reason == A_DRIVER)
+    if not names:
+        return []
+    message = (
+        f"Drivers are left out ({listed(names, most=5)}): this method would score them. Method sensors lets them "
+        f"explain others."
+    )
+    return [Note("drivers", message, len(names), names, changed=True)]
 
 
 def _about_labels(inputs: InputChoice) -> list[Note]:
@@ -232,11 +291,12 @@ def input_columns(inputs: InputChoice, table: Table) -> Table:
     return replace(table, values=table.values[[name for name in wanted if name in table.values]])
 
 
-def check_table(table: Table, progress: Progress) -> tuple[ColumnReport, ...]:
+def check_table(table: Table, progress: Progress, learnt: BoolArray | None = None) -> tuple[ColumnReport, ...]:
+    """Check the columns of a table; the rows `learnt` from, or all, decide what moves."""
     progress(f"checking {len(table.names):,} columns")
     if len(table.values) < 2:
         table = replace(table, time=None)  # a single stamp has no steps to check
-    return tuple(check_columns(table))
+    return tuple(check_columns(table, learnt))
 
 
 def _about_categories(table: Table, inputs: InputChoice, judged: BoolArray) -> list[Note]:

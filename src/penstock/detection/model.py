@@ -32,6 +32,7 @@ from penstock.detection._parts import (
 )
 from penstock.detection._preparing import Prepared, Progress, Reading
 from penstock.detection.modes import ModePlan
+from penstock.detectors import SensorDetector
 from penstock.graph.rows import find_incomparable
 from penstock.io import Note, TableError
 from penstock.prepare import learn_scaling
@@ -205,7 +206,10 @@ def fit_parts(
         _check_columns_filled(prepared, rows, of_mode)
         _check_comparable(prepared, rows, detector, of_mode)
         order = prepared.order(rows)
-        part, warned = _fit_part(mode, clone(detector), values[rows], order, fit_rows, of_mode)
+        own = clone(detector)
+        if isinstance(own, SensorDetector) and own.explaining is None:
+            own.set_params(explaining=prepared.inputs.explaining)
+        part, warned = _fit_part(mode, own, values[rows], order, fit_rows, of_mode)
         parts.append(part)
         notes += warned
     if len(parts) > 1 and not tells_rates(detector) and not is_series(detector):

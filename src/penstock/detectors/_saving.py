@@ -139,8 +139,9 @@ def pack_parameters(owner: str, parameters: dict[str, Any]) -> dict[str, Any]:
 def _pack(value: Any, place: str) -> Any:
     if type(value) in _PLAIN:
         return value
-    if isinstance(value, np.bool_ | np.integer | np.float32 | np.float64):
-        return {"type": "numpy", "value": np.asarray(value)}
+    numbers = type(value) is tuple and all(type(each) is int for each in value)
+    if numbers or isinstance(value, np.bool_ | np.integer | np.float32 | np.float64):
+        return {"type": "numpy", "value": np.asarray(value, dtype=np.int64 if numbers else None)}
     if type(value) in _SETTINGS.values():
         content = {field.name: _pack(getattr(value, field.name), f"{place}.{field.name}") for field in fields(value)}
         return {"type": "settings", "name": type(value).__name__, "fields": content}
@@ -188,7 +189,10 @@ def _unpack(value: Any, place: str) -> Any:
     record = Record(value, place)
     kind = record.text("type")
     if kind == "numpy":
-        return record.only("type", "value").array("value", getattr(record.value("value"), "dtype", None), ())[()]
+        several = np.ndim(record.only("type", "value").value("value")) == 1
+        dtype = np.int64 if several else getattr(record.value("value"), "dtype", None)
+        found = record.array("value", dtype, (None,) if several else ())
+        return tuple(found.tolist()) if several else found[()]
     if kind == "settings":
         return _unpack_settings(record.only("type", "name", "fields"), place)
     if kind == "RandomState":

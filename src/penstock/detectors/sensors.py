@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from penstock._parameters import ParameterError
 from penstock._progress import logged_fit
 from penstock._types import FloatArray
 from penstock.detectors._base import BaseDetector, bounded, restore_on_failure
@@ -362,7 +363,8 @@ class SensorDetector(SeriesDetector):
     with what is usual when the plant moves as much, and followed over horizons of 1 to 64 rows: a small deviation that
     lasts counts as much as a large one that does not. States of the plant that are new count too, and, of a sensor that
     is alone or hardly explained by others, readings unlike all earlier ones. Everything is calibrated by maxima over
-    blocks of time. Columns that seldom change (settings) explain others and are not judged.
+    blocks of time. Columns that seldom change (settings) explain others and are not judged. A column that never moved
+    in the training rows keeps its place: that it moves later scores above all training rows, and is its evidence.
 
     Use it where rows are in order of time and sensors explain each other. For tables whose rows have no order use
     `Detector`. How it judges: docs/plant.md; what was tried: docs/decisions/0016-sensors-over-time.md.
@@ -375,6 +377,9 @@ class SensorDetector(SeriesDetector):
         `penstock.thresholds.score_threshold`.
     random_state : int, RandomState or None, default=0
         Draws the reference rows of the states that are known. The same seed, the same scores.
+    explaining : tuple of int, default=None
+        Columns, by their numbers, that explain others and are never scored. None: those that change in under 5 % of the
+        steps, but for a column that left its usual value once for a short while.
 
     Attributes
     ----------
@@ -405,18 +410,27 @@ class SensorDetector(SeriesDetector):
     True
     """
 
-    def __init__(self, contamination: Contamination = "auto", random_state: Any = 0) -> None:
+    def __init__(
+        self, contamination: Contamination = "auto", random_state: Any = 0, explaining: tuple[int, ...] | None = None
+    ) -> None:
         self.contamination = contamination
         self.random_state = random_state
+        self.explaining = explaining
 
     def check_parameters(self) -> None:
         """Raise a ValueError if a parameter is out of bounds."""
         super().check_parameters()
         draws_from(self.random_state)  # raises if it is no source of random numbers
+        given = self.explaining
+        if given is not None and not (type(given) is tuple and all(type(each) is int and each >= 0 for each in given)):
+            raise ParameterError("explaining", f" must be None or a tuple of column numbers; got {given!r:.100}.")
 
     def _learn(self, table: FloatArray, time: FloatArray | None, runs: Any, index: Any) -> Learnt:
         seed = draw_seed(draws_from(self.random_state))
-        return learn_series(table, time, runs, np.random.RandomState(seed % 2**32))
+        explaining = None if self.explaining is None else np.array(self.explaining, dtype=np.intp)
+        if explaining is not None and (explaining >= table.shape[1]).any():
+            raise ParameterError("explaining", f" has column {explaining.max()}, but there are {table.shape[1]}.")
+        return learn_series(table, time, runs, np.random.RandomState(seed % 2**32), explaining)
 
     def _pack_series(self) -> dict[str, Any]:
         return dict(pack(self.model_))

@@ -36,6 +36,7 @@ FINE = (64, 32)
 BLOCK = 1024  # rows that are added up together
 _LARGEST = float(np.finfo(np.float64).max)
 _TINY = float(np.finfo(np.float64).tiny)
+_MOVE, _MOVE_FROM_ZERO = 1e-3, 1e-6  # of a column that was constant, in units of its level: that it moves is news
 _FEWEST_BINS = 5
 _NEARBY = 0.1  # of the distance to the nearest other row
 _MOSTLY_COPIES = 3  # training rows per different one
@@ -64,7 +65,7 @@ class LogEncoding:
 
     unit: FloatArray  # what readings are divided by first, so that no square of them overflows
     center: FloatArray  # median in that unit
-    spread: FloatArray  # standard deviation in that unit; 1 for a constant column
+    spread: FloatArray  # standard deviation in that unit; of a constant column what counts as a move
 
     def apply(self, A: FloatArray) -> FloatArray:
         """Encode rows."""
@@ -93,7 +94,8 @@ def encoding_of(low: FloatArray, high: FloatArray, center: FloatArray, spread: F
     """Return the encoding of columns with these ranges and, in their units, medians and standard deviations."""
     unit = unit_of(low, high)
     constant = low / unit == high / unit  # where rounding may leave a spread above 0
-    return LogEncoding(unit, center, np.where((spread > 0) & ~constant, spread, 1.0))
+    moves = np.where((low == 0) & (high == 0), _MOVE_FROM_ZERO, _MOVE)
+    return LogEncoding(unit, center, np.where((spread > 0) & ~constant, spread, moves))
 
 
 def unit_of(low: FloatArray, high: FloatArray) -> FloatArray:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from penstock._types import FloatArray, IndexArray
+from penstock.columns import InputRole
 from penstock.explain.events import USUAL_STEPS
 
 LEVEL = 1.0  # evidence at the edge of what is usual
@@ -36,6 +37,7 @@ class Series:
     segment: IndexArray
     names: tuple[str, ...]
     units: tuple[str, ...]  # "" where the unit is not known
+    roles: tuple[InputRole, ...]
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from penstock._messages import counted, listed, quoted
 from penstock._types import FloatArray, IndexArray
+from penstock.columns import InputRole
 from penstock.explain._incident_parts import (
     FEWEST_ROWS,
     LEVEL,
@@ -57,7 +58,9 @@ class IncidentSensor:
         "above" or "below" what was expected, "above and below" if it went both ways.
     condition : str
         "at zero", "at the end of its range", "frozen", "frozen outside its range", "swapped with NAME", "much noisier
-        than usual", "outside its range" (of all rows without incidents), or "" if none of these was recognised.
+        than usual", "outside its range" (of all rows without incidents), or "" if none of these was recognised. Of a
+        state "switched on", "switched from 1 to 2", or "off where it usually is on" and the like; of a column that
+        never moved in the rows learnt from "moved for the first time".
     certain : bool
         Whether the condition is beyond doubt; if not, say "possibly".
 
@@ -143,6 +146,7 @@ def find_incidents(
     starts: ArrayLike,
     names: Sequence[str],
     units: Sequence[str] = (),
+    roles: Sequence[InputRole] = (),
 ) -> tuple[Incident, ...]:
     """Put events together that have one cause, split those whose cause changes, and describe the sensors of each.
 
@@ -154,6 +158,7 @@ def find_incidents(
     starts : (n,) where a new history begins (a gap, another run). No incident crosses such a row.
     names : of the p sensors.
     units : of the p sensors, "" where one is not known. Sensors of different units are never said to be swapped.
+    roles : of the p sensors. What a state does is said in its own words, and it is never said to be a wrong sensor.
 
     Incidents are in order of their first flagged rows. Every flagged row belongs to exactly one.
     """
@@ -165,6 +170,7 @@ def find_incidents(
         segment=np.cumsum(starts).astype(np.intp),
         names=tuple(map(str, names)),
         units=tuple(units) or ("",) * len(names),
+        roles=tuple(roles) or (InputRole(),) * len(names),
     )
     parts = [part for event in range(1, len(events) + 1) for part in split_event(series, events.rows_of(event))]
     parts.sort(key=lambda part: int(part.rows[0]))
@@ -181,7 +187,7 @@ def find_incidents(
         cosines = np.nan_to_num(cosine(patterns[:number], patterns[number]))
         best = [int(k) for k in np.argsort(-cosines, kind="stable")[:_MOST_SIMILAR] if cosines[k] >= SAME_SENSORS]
         sensors = _name_conditions(history, part, _rank_sensors(series, part))
-        source, reason = _judge_source(sensors, len(series.names))
+        source, reason = _judge_source(sensors, series)
         found.append(
             Incident(
                 number=number + 1,
@@ -371,7 +377,9 @@ def _name_conditions(history: _History, part: Part, sensors: list[IncidentSensor
     for sensor in checked:
         usual = history.of(sensor.column)
         condition, certain = swapped.get(sensor.column, ("", False))
-        if usual is not None:
+        if not history.series.roles[sensor.column].is_reading:
+            condition, certain = _state_condition(history, part, sensor), True
+        elif usual is not None:
             values, expected = history.during(part, sensor)
             constant = _constant_condition(usual, values, expected)
             condition, certain = constant if constant[0] else (condition, certain)
@@ -381,6 +389,35 @@ def _name_conditions(history: _History, part: Part, sensors: list[IncidentSensor
     every = (*named, *sensors[len(checked) :])
     strong = _strong(every)
     return tuple(sorted(every, key=lambda sensor: not (sensor in strong and _has_failed(sensor))))
+
+
+def _state_condition(history: _History, part: Part, sensor: IncidentSensor) -> str:
+    """Say what a state did: it switched as the incident began, or is at another level than usual at such times.
+
+    Of a column that never moved in the rows learnt from, that it moved.
+    """
+    series, role = history.series, history.series.roles[sensor.column]
+    if not role.levels:
+        return "moved for the first time"
+    first = int(np.flatnonzero(series.segment == series.segment[sensor.onset])[0])
+    earlier = series.readings[first : sensor.onset, sensor.column]
+    values, expected = history.during(part, sensor)
+    earlier, values = earlier[np.isfinite(earlier)], values[np.isfinite(values)]
+    if not len(values):
+        return ""
+    if len(earlier) and earlier[-1] != values[0]:
+        after = role.in_words(float(values[0]))
+        return f"switched {after}" if after in ("on", "off") else f"switched from {earlier[-1]:g} to {values[0]:g}"
+    levels, counts = np.unique(values, return_counts=True)
+    now = float(levels[counts.argmax()])
+    known = expected[np.isfinite(expected)]
+    usual = float(role.plausible(np.array([known.mean()]))[0]) if len(known) else now
+    return role.in_words(now) if usual == now else f"{role.in_words(now)} where it usually is {role.in_words(usual)}"
+
+
+def in_clause(sensor: IncidentSensor) -> str:
+    """Return what a state did as the rest of a sentence: "switched on", "is off where it usually is on"."""
+    return sensor.condition if sensor.condition.startswith(("switched", "moved")) else f"is {sensor.condition}"
 
 
 def _has_failed(sensor: IncidentSensor) -> bool:
@@ -438,6 +475,8 @@ def _swapped(series: Series, part: Part, strong: list[IncidentSensor]) -> dict[i
     if len(strong) != 2 or min(sensor.mean_evidence for sensor in strong) < _CLEARLY:
         return {}
     columns = np.array([sensor.column for sensor in strong], dtype=np.intp)
+    if not all(series.roles[column].is_reading for column in columns):
+        return {}
     if len({series.units[column] for column in columns} - {""}) > 1:
         return {}
     readings, expected = series.readings[np.ix_(part.rows, columns)], series.expected[np.ix_(part.rows, columns)]
@@ -451,12 +490,13 @@ def _swapped(series: Series, part: Part, strong: list[IncidentSensor]) -> dict[i
     return {one.column: (f"{_SWAPPED} {two.name}", certain), two.column: (f"{_SWAPPED} {one.name}", certain)}
 
 
-def _judge_source(sensors: tuple[IncidentSensor, ...], p: int) -> tuple[str, str]:
+def _judge_source(sensors: tuple[IncidentSensor, ...], series: Series) -> tuple[str, str]:
     """Say whether one sensor contradicts all others or the machine is behind an incident, and why.
 
-    A sensor that is wrong also draws the others away from what is expected of them, but less than itself.
+    A sensor that is wrong also draws the others away from what is expected of them, but less than itself. A state, or a
+    column that never moved before, is no wrong sensor: whether it was meant to switch cannot be known.
     """
-    first, strong = sensors[0], _strong(sensors)
+    first, strong, p = sensors[0], _strong(sensors), len(series.names)
     name, words = quoted(first.name), condition_in_words(first)
     failed = [sensor for sensor in strong if _has_failed(sensor)]
     others = sum(sensor.mean_evidence >= LEVEL for sensor in sensors) - len(strong)
@@ -475,6 +515,8 @@ def _judge_source(sensors: tuple[IncidentSensor, ...], p: int) -> tuple[str, str
     elif len(strong) >= 3:
         how = f"{len(strong)} sensors clearly left their range, {quoted(_first_out(sensors))} first"
         source, reason = "machine", f"Probably the machine: {how}."
+    elif len(strong) == 1 and not series.roles[first.column].is_reading and first.condition:
+        reason = f"{name} {in_clause(first)}, which the other readings do not explain."
     elif len(strong) == 1 and first.mean_evidence >= _CLEARLY and others <= _FEW_OTHERS:
         how = f" ({words})" if words else ""
         source, reason = "sensor", f"Probably the sensor: only {name}{how} clearly contradicts the others."

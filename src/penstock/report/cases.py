@@ -19,7 +19,8 @@ from markupsafe import Markup
 
 from penstock._messages import counted
 from penstock._types import IndexArray
-from penstock.detection import Explanation, Findings
+from penstock.columns import InputRole
+from penstock.detection import Explanation, Findings, state_in_words
 from penstock.explain import Condition, Incident, IncidentSensor
 from penstock.report.axis import Packed
 from penstock.report.words import (
@@ -338,7 +339,9 @@ def make_article(findings: Findings, case: Case, known: Sequence[tuple[int, int]
         n_first=sum(line.after == "" for line in lines) if onsets else 0,
         more=more[:_MOST_NAMED],
         n_more=max(0, len(more) - _MOST_NAMED),
-        settings=[] if why is None else [_setting(row) for row in why.settings.to_dict("records")],
+        settings=[]
+        if why is None
+        else [_setting(row, why.states.get(row["variable"])) for row in why.settings.to_dict("records")],
         rule=rule,
         rule_counts=counts,
         similar=sorted(others),
@@ -351,6 +354,11 @@ def _line(findings: Findings, sensor: CaseSensor, first_onset: int) -> Record:
     unit = findings.units.get(sensor.name, "")
     actual, expected = numbers([sensor.actual, sensor.expected])
     difference = number(sensor.actual - sensor.expected)
+    difference = f"+{difference}" if sensor.actual > sensor.expected else difference
+    role, direction = findings.inputs.role_of(sensor.name), sensor.direction
+    if role.levels and not findings.rebuilt:
+        actual, expected = role.in_words(sensor.actual), role.in_words(sensor.expected)
+        difference = direction = ""
     return Record(
         column=sensor.column,
         name=name_tag(sensor.name),
@@ -359,10 +367,10 @@ def _line(findings: Findings, sensor: CaseSensor, first_onset: int) -> Record:
         onset=place_in_words(findings, sensor.onset) if sensor.onset >= 0 else "",
         after=later(findings, first_onset, sensor.onset) if sensor.onset >= 0 else "",
         condition=sensor.condition,
-        direction=sensor.direction,
+        direction=direction,
         actual=actual,
         expected=expected,
-        difference=f"+{difference}" if sensor.actual > sensor.expected else difference,
+        difference=difference,
         worst=place_in_words(findings, sensor.worst),
         strength=sensor.strength,
     )
@@ -375,11 +383,15 @@ def _sentence(findings: Findings, case: Case, shown: Sequence[CaseSensor], first
     first = case.sensors[0]
     unit = unit_beside(first.name, findings.units.get(first.name, ""))
     wanted = "the model rebuilds" if case.incident is None and findings.rebuilt else "expected was"
-    text = Markup("{} read {} where {} {}").format(
-        name_tag(first.name), with_unit(first.actual, unit), wanted, with_unit(first.expected, unit)
-    )
-    if first.condition:
-        text += Markup(" ({})").format(name_tag(first.condition))
+    role = findings.inputs.role_of(first.name)
+    if role.levels and not findings.rebuilt:
+        text = _of_state(findings, first, role)
+    else:
+        text = Markup("{} read {} where {} {}").format(
+            name_tag(first.name), with_unit(first.actual, unit), wanted, with_unit(first.expected, unit)
+        )
+        if first.condition:
+            text += Markup(" ({})").format(name_tag(first.condition))
     if case.incident is None:
         also = [name_tag(sensor.name) for sensor in case.sensors[1:3]]
         return text + (Markup("; also off: {}.").format(listed(also)) if also else Markup("."))
@@ -401,13 +413,26 @@ def _sentence(findings: Findings, case: Case, shown: Sequence[CaseSensor], first
     return text + "."
 
 
+def _of_state(findings: Findings, sensor: CaseSensor, role: InputRole) -> Markup:
+    """Say what a state did: "pump switched on at 4 Mar 2015, 12:30", "pump is off where it usually is on"."""
+    words = sensor.condition
+    if words.startswith("switched"):
+        return Markup("{} {} at {}").format(name_tag(sensor.name), words, place_in_words(findings, sensor.onset))
+    if not words:
+        now, usual = role.in_words(sensor.actual), role.in_words(sensor.expected)
+        words = now if now == usual else f"{now} where it usually is {usual}"
+    return Markup("{} is {}").format(name_tag(sensor.name), words)
+
+
 def _after(findings: Findings, first: int, sensor: CaseSensor) -> str:
     """How long after the first one a sensor moved, in brackets; "" for the same row."""
     words = later(findings, first, sensor.onset)
     return f" ({words})" if words else ""
 
 
-def _setting(row: dict[Any, Any]) -> Markup:
+def _setting(row: dict[Any, Any], state: InputRole | None) -> Markup:
+    if state is not None:
+        return Markup("{}: {}").format(name_tag(row["variable"]), state_in_words(row, state))
     before, after = numbers([row["before"], row["after"]])
     unit = unit_beside(row["variable"], row["unit"])
     return Markup("{}: {} → {}{}").format(name_tag(row["variable"]), before, after, f" {unit}" if unit else "")

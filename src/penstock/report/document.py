@@ -326,12 +326,12 @@ def _columns(findings: Findings) -> Iterator[dict[str, Any]]:
     for report in findings.checks:
         yield {
             "name": report.name,
-            "kind": report.kind,
+            "role": report.role,
             "grade": report.grade,
             "reasons": list(report.reasons),
             "unit": findings.units.get(report.name, ""),
             "share_missing": plain(report.share_missing),
-            "use": uses.get(report.name, "time" if report.kind == "time" else "not an input"),
+            "use": uses.get(report.name, "time" if report.role == "time" else "not an input"),
         }
 
 

@@ -248,11 +248,11 @@ def column_table(findings: Findings) -> Record:
     uses |= {each.name: "left out" for each in findings.inputs.left_out}
     lines = []
     for check in sorted(findings.checks, key=lambda check: check.grade, reverse=True):
-        use = "time" if check.kind == "time" else uses.get(check.name, "not an input")
+        use = "time" if check.role == "time" else uses.get(check.name, "not an input")
         lines.append(
             Record(
                 name=name_tag(check.name),
-                kind=check.kind,
+                role=check.role,
                 grade=check.grade,
                 use=use,
                 missing=percent(check.share_missing),

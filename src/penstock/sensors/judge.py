@@ -9,7 +9,7 @@ surprise is measured in spreads of the view's own maxima over blocks of time: 0 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from typing import Any
 
@@ -34,7 +34,8 @@ from penstock.sensors.evidence import (
 )
 from penstock.sensors.novelty import Novelty, NoveltyState, learn_novelty
 from penstock.sensors.readings import Clock, LastRow, Scale, Spacing, learn_clock, learn_scale, without_holes
-from penstock.sensors.residuals import LeaveOneOut, from_sums, learn_leave_one_out, weighted_sums
+from penstock.sensors.residuals import RIDGE, LeaveOneOut, from_sums, learn_leave_one_out, weighted_sums
+from penstock.sensors.unmoved import EVIDENCE, follow_moves, score_of_news, size_of_moves
 
 _ADDED, _MOST_ADDED = 0.5, 3.0  # of the surprise at a state that is new is added, counted up to this
 _LEAST_WEIGHT, _HANDICAP = 0.25, 4 / 3  # of a new state that no sensor contradicts
@@ -127,6 +128,7 @@ class SeriesState:
     layer: LayerState
     novelty: NoveltyState
     past: PastState
+    moves: FloatArray  # (2, p) of columns that never moved in training; see `follow_moves`
     last: LastRow = field(default_factory=LastRow)
 
 
@@ -191,6 +193,8 @@ class SensorModel(SeriesModel):
     past: Past | None
     past_moments: FloatArray
     blend: Blend
+    watched: BoolArray  # (p,) columns that never moved in training, of which a move is news
+    news: float  # the score of a row with a large one
 
     def start(self) -> SeriesState:
         level = 1.0 if self.novelty is None else self.novelty.usual
@@ -198,30 +202,66 @@ class SensorModel(SeriesModel):
             self.layer.start(),
             NoveltyState(np.zeros(len(self.scale.center)), np.array([level])),
             PastState(self.past_moments.copy(), np.zeros((len(HORIZONS), self.past_moments.shape[1]))),
+            np.zeros((2, len(self.scale.center))),
         )
 
     def score(self, X: FloatArray, state: SeriesState, time: FloatArray | None = None, runs: Any = None) -> Judgement:
         spacing = self.clock.follow(len(X), time, runs, state.last)
-        Z = self.scale.apply(X)
+        Z = self._scaled(X)
         residuals, filled = self.residuals.judge(Z)
         own, evidence = self.layer.judge(residuals, filled, spacing, state.layer)
-        novelty = None if self.novelty is None else self.novelty.score(filled, spacing, state.novelty)
+        novelty = None
+        if self.novelty is not None:
+            novelty = self.novelty.score(self._with_moves(filled, X), spacing, state.novelty)
         views = [own]
         if self.past is not None:
             views.append(self.past.score(Z[:, self.layer.judged].copy(), spacing, state.past))
-        return Judgement(self.blend.combine(views, novelty), evidence)
+        scores, watched = self.blend.combine(views, novelty), self.watched
+        if watched.any():
+            sizes, moves = self._moves(X), state.moves[:, watched]
+            news = follow_moves(sizes, moves)
+            state.moves[:, watched] = moves
+            evidence[:, watched] = EVIDENCE * news
+            large = np.where(sizes == 1, news, 0.0).max(axis=1)
+            scores = np.where(large > 0, np.maximum(scores, self.news * large), scores)
+        return Judgement(scores, evidence)
 
     def score_alone(self, X: FloatArray) -> FloatArray:
+        # A column that never moved before says nothing here: a single row cannot tell news from a level that stays.
         residuals, filled = self.residuals_of(X)
         own = self.layer.judge_alone(residuals)
         return self.blend.combine([own], None if self.novelty is None else self.novelty.score_alone(filled))
 
     def residuals_of(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return self.residuals.judge(self.scale.apply(X))
+        return self.residuals.judge(self._scaled(X))
 
     def expected(self, X: FloatArray) -> FloatArray:
-        Z = self.scale.apply(X)
+        Z = self._scaled(X)
         return (self.residuals.fill(Z) - self.residuals.residuals(Z)) * self.scale.width + self.scale.center
+
+    def deviations(self, X: FloatArray) -> FloatArray:
+        found, watched = super().deviations(X), self.watched
+        if watched.any():
+            sizes = self._moves(X)
+            found[:, watched] = np.where(X[:, watched] < self.scale.center[watched], -EVIDENCE, EVIDENCE) * sizes
+        return found
+
+    def _with_moves(self, filled: FloatArray, X: FloatArray) -> FloatArray:
+        """Return scaled readings without holes, with those of columns that never moved in training as they are."""
+        if not self.watched.any():
+            return filled
+        found, readings = filled.copy(), self.scale.apply(X)[:, self.watched]
+        found[:, self.watched] = without_holes(readings)
+        return found
+
+    def _moves(self, X: FloatArray) -> FloatArray:
+        return size_of_moves(X[:, self.watched], self.scale.center[self.watched])
+
+    def _scaled(self, X: FloatArray) -> FloatArray:
+        """Return scaled readings; those of columns that never moved in training are at their center."""
+        Z = self.scale.apply(X)
+        Z[:, self.scale.still] = 0.0
+        return Z
 
 
 @dataclass(frozen=True)
@@ -233,19 +273,92 @@ class Learnt:
     as_new: FloatArray  # (n,) their scores by what came before, by sensors' models of other blocks of time
 
 
-def learn_series(X: FloatArray, time: FloatArray | None, runs: Any, random: np.random.RandomState) -> Learnt:
+def learn_series(
+    X: FloatArray,
+    time: FloatArray | None,
+    runs: Any,
+    random: np.random.RandomState,
+    explaining: IndexArray | None = None,
+) -> Learnt:
     """Learn from rows in order of time and judge them.
 
     X : (n, p) readings; NaN where one is missing. Every column has a reading.
     time : (n,) time of each row in any unit; rows are taken as evenly spaced if None.
     runs : (n,) labels of runs.
     random : draws the reference rows of `Novelty`.
+    explaining : columns that explain others and are never scored; those that change seldom if None.
     """
     clock = learn_clock(time, runs)
     spacing = clock.follow(len(X), time, runs)
     scale = learn_scale(X, spacing.starts)
+    if explaining is not None:
+        judged = ~scale.still
+        judged[explaining] = False
+        scale = replace(scale, judged=judged)
+    if scale.still.all():  # nothing ever moved: score whatever moves later
+        scale = replace(scale, still=np.zeros_like(scale.still))
     if not scale.judged.any():  # nothing but settings and constants: judge what moves at all
-        scale = Scale(scale.center, scale.width, np.ones(len(scale.judged), dtype=np.bool_))
+        scale = replace(scale, judged=~scale.still)
+    if not scale.still.any():
+        return _learn_moving(X, clock, spacing, scale, random)
+    watched = scale.still.copy()
+    watched[[] if explaining is None else explaining] = False
+    moving = ~scale.still
+    some = Scale(scale.center[moving], scale.width[moving], scale.judged[moving], scale.still[moving])
+    columns = fill_blocks(int(moving.sum()), partial(_take_columns, moving), X)
+    found = _learn_moving(columns, clock, spacing, some, random)
+    assert isinstance(found.model, SensorModel)
+    judgement = replace(
+        found.judgement, evidence=fill_blocks(X.shape[1], partial(_put_columns, moving), found.judgement.evidence)
+    )
+    return Learnt(_with_unmoved(found.model, scale, watched), judgement, found.as_new)
+
+
+def _take_columns(columns: BoolArray, X: FloatArray) -> FloatArray:
+    return np.ascontiguousarray(X[:, columns])
+
+
+def _put_columns(columns: BoolArray, values: FloatArray) -> FloatArray:
+    """Return values of some columns among those of all; 0 for the others."""
+    found = np.zeros((len(values), len(columns)))
+    found[:, columns] = values
+    return found
+
+
+def _with_unmoved(model: SensorModel, scale: Scale, watched: BoolArray) -> SensorModel:
+    """Return a model of the columns that moved as one of all: the others have no part in it."""
+    moving = ~scale.still
+    p = len(moving)
+
+    def put(values: FloatArray, others: float = 0.0) -> FloatArray:
+        found = np.full((*values.shape[:-1], p), others)
+        found[..., moving] = values
+        return np.ascontiguousarray(found)
+
+    precision = np.eye(p) / RIDGE
+    precision[np.ix_(moving, moving)] = model.residuals.precision
+    moved, novelty = model.layer.activity, model.novelty
+    activity = replace(
+        moved,
+        center=put(moved.center),
+        directions=put(moved.directions.T).T.copy(),
+        coefficients=put(moved.coefficients),
+        floors=put(moved.floors, 1.0),
+    )
+    if novelty is not None:
+        novelty = novelty.with_constants(put(novelty.center), put(novelty.directions.T).T.copy(), watched)
+    return replace(
+        model,
+        scale=scale,
+        residuals=LeaveOneOut(put(model.residuals.mean), precision),
+        layer=replace(model.layer, judged=scale.judged, activity=activity),
+        novelty=novelty,
+        watched=watched,
+    )
+
+
+def _learn_moving(X: FloatArray, clock: Clock, spacing: Spacing, scale: Scale, random: np.random.RandomState) -> Learnt:
+    """Learn from columns that move, given their scale."""
     p, judged, Z = X.shape[1], scale.judged, fill_blocks(X.shape[1], scale.apply, X)
     kept, tail = np.ones(len(X), dtype=np.bool_), 0.0
     has_holes = bool(add_up(_count_missing, Z))
@@ -275,10 +388,12 @@ def learn_series(X: FloatArray, time: FloatArray | None, runs: Any, random: np.r
         past, moments, surprises = _learn_past(Z, judged, spacing)
         unlike.append(surprises)
     blend = learn_blend(tail, explained)
-    fitted = SensorModel(scale, clock, model, layer, novelty, past, moments, blend)
+    as_new = blend.combine([as_new, *unlike], new_so_far)
+    news = score_of_news(as_new)
+    fitted = SensorModel(scale, clock, model, layer, novelty, past, moments, blend, scale.still, news)
     evidence = found.evidence if judged.all() else fill_blocks(p, layer.on_all_sensors, found.evidence)
     judgement = Judgement(blend.combine([blend.own(both, before), *unlike], new), evidence)
-    return Learnt(fitted, judgement, blend.combine([as_new, *unlike], new_so_far))
+    return Learnt(fitted, judgement, as_new)
 
 
 def _against_past(

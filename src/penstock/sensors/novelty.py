@@ -19,7 +19,7 @@ from penstock.sensors.evidence import SLOW, Surprise, learn_surprise, over_slow_
 from penstock.sensors.readings import Spacing
 
 _DIRECTIONS = 30
-_MOVES = 1e-12  # variance of a scaled column
+_MOVES, _LEAST_VARIANCE = 1e-12, 1e-9  # of a scaled column, and of a direction
 _REFERENCES = 3000
 _GROUP = 64  # references that are compared at once
 _ZONE = 0.2  # of the training rows: closer ones are close in time
@@ -61,6 +61,17 @@ class Novelty:
         news = Z.copy()
         news[:, self.constant] = columns - means
         return news
+
+    def with_constants(self, center: FloatArray, directions: FloatArray, constant: BoolArray) -> Novelty:
+        """Return the same for more columns, some of which did not move: each is a direction, if there is room for them.
+
+        center, directions : of all columns, 0 for those that did not move.
+        """
+        room = directions.shape[1] + np.count_nonzero(constant) <= _DIRECTIONS
+        more = np.eye(len(constant))[:, constant if room else []] / _LEAST_VARIANCE**0.25
+        references = np.hstack([self.references, np.zeros((len(self.references), more.shape[1]))])
+        wider = np.ascontiguousarray(np.hstack([directions, more]))
+        return replace(self, center=center, directions=wider, references=references, constant=constant)
 
     def score_alone(self, Z: FloatArray) -> FloatArray:
         """Return the surprise at rows without history."""
@@ -108,7 +119,7 @@ def learn_novelty(
         covariance = add_up(partial(products_about, center), Z) / len(Z)
         variances, vectors = np.linalg.eigh(covariance)
     kept = slice(None, -_DIRECTIONS - 1, -1)
-    directions = np.ascontiguousarray(vectors[:, kept] / np.maximum(variances[kept], 1e-9) ** 0.25)
+    directions = np.ascontiguousarray(vectors[:, kept] / np.maximum(variances[kept], _LEAST_VARIANCE) ** 0.25)
     places = np.sort(random.permutation(len(Z))[:_REFERENCES]).astype(np.int64)
     references = np.empty((len(places), directions.shape[1]))
     multiply_rows(np.ascontiguousarray(take_rows(Z, places) - center), directions, references)

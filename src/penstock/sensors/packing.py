@@ -36,7 +36,7 @@ _EARLIER = {"h": len(HORIZONS)}
 # lengths where these are its own; "?" before what may be None. Letters stand for lengths: p sensors, r residuals (p, or
 # 1 in all), q of them judged, h horizons, a and d directions, m reference rows.
 _FIELDS: dict[type, dict[str, Any]] = {
-    Scale: {"center": "p", "width": "p >0", "judged": "p bool"},
+    Scale: {"center": "p", "width": "p >0", "judged": "p bool", "still": "p bool"},
     Clock: {"step": float, "gap": float},
     LeaveOneOut: {"mean": "p", "precision": "p p"},
     Activity: {"center": "p", "directions": "p a", "typical": "6 >0", "coefficients": "6 r", "floors": "r >0"},
@@ -57,6 +57,7 @@ _FIELDS: dict[type, dict[str, Any]] = {
     SensorModel: {
         "scale": Scale, "clock": Clock, "residuals": LeaveOneOut, "layer": TimeLayer, "novelty": ("?", Novelty),
         "past": ("?", Past), "past_moments": "3 q", "blend": Blend,
+        "watched": "p bool", "news": float,
     },
     Blend: {"weight": float, "added": float, "most": float},
     EpisodeRate: {"block": int, "location": float, "slope": float, "blocks": int},
@@ -66,7 +67,8 @@ _FIELDS: dict[type, dict[str, Any]] = {
     PastState: {"moments": "3 q", "means": "h q"},
     LastRow: {"time": ("?", float), "run": "label", "begun": bool},
     SeriesState: {
-        "layer": (LayerState, _LATER), "novelty": NoveltyState, "past": (PastState, _EARLIER), "last": LastRow,
+        "layer": (LayerState, _LATER), "novelty": NoveltyState, "past": (PastState, _EARLIER), "moves": "2 p",
+        "last": LastRow,
     },
     ResidualState: {"layer": (LayerState, _LATER), "last": LastRow},
 }  # fmt: skip

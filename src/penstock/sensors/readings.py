@@ -27,6 +27,7 @@ class Scale:
     center: FloatArray  # (p,) scaled readings are (reading − center) / width, cut at ±50
     width: FloatArray  # (p,)
     judged: BoolArray  # (p,) false for settings and constants: they explain others and are never evidence themselves
+    still: BoolArray  # (p,) columns that never moved in the rows learnt from
 
     def apply(self, X: FloatArray) -> FloatArray:
         """Return scaled readings; NaN stays NaN."""
@@ -52,12 +53,11 @@ def learn_scale(X: FloatArray, starts: BoolArray) -> Scale:
     array([ True, False, False])
     """
     found = each_column(_scale_of, (X,), starts)
-    center, width, judged = (np.array(values) for values in zip(*found, strict=True))
-    return Scale(center, width, judged)
+    return Scale(*(np.array(values) for values in zip(*found, strict=True)))
 
 
-def _scale_of(column: FloatArray, starts: BoolArray) -> tuple[float, float, bool]:
-    """Return center and width of a column, and whether it is judged."""
+def _scale_of(column: FloatArray, starts: BoolArray) -> tuple[float, float, bool, bool]:
+    """Return center and width of a column, whether it is judged, and whether it never moved."""
     bottom, top = np.nanmin(column), np.nanmax(column)
     shrink = _SHRINK if max(-bottom, top) > _HUGE else 1.0
     if shrink < 1:
@@ -67,20 +67,35 @@ def _scale_of(column: FloatArray, starts: BoolArray) -> tuple[float, float, bool
     width = (high - low) / 3.29  # the standard deviation, for a normal distribution
     width = width if width > 1e-3 * spread else spread
     constant = bottom == top or not width > 0  # rounding may let a constant column seem to vary
-    judged = not constant and not _is_setting(column, starts)
-    return float(center / shrink), 1.0 if constant else float(width / shrink), judged
+    judged = not constant and not changes_seldom(column, starts)
+    return float(center / shrink), 1.0 if constant else float(width / shrink), judged, bool(constant)
 
 
-def _is_setting(column: FloatArray, starts: BoolArray) -> bool:
+def changes_seldom(column: FloatArray, starts: BoolArray) -> bool:
+    """Return whether a column changes in under 5 % of the steps, and is no flag: it explains others, and is not scored.
+
+    column : (n,) NaN where a reading is missing.
+    starts : (n,) where the history begins anew.
+
+    >>> changes_seldom(np.repeat([1.0, 2.0], 50), np.zeros(100, dtype=bool))
+    True
+    """
     steps = np.diff(column)
     usable = np.isfinite(steps) & ~starts[1:]
     if not usable.any() or (steps[usable] != 0).mean() >= _FEW_CHANGES:
         return False
-    known = column[np.isfinite(column)]
-    levels, counts = np.unique(known, return_counts=True)
+    return not is_flag(column[np.isfinite(column)])
+
+
+def is_flag(values: FloatArray) -> bool:
+    """Return whether values are away from the commonest one in under 2 % of the rows, and come back.
+
+    >>> is_flag(np.append(np.zeros(99), [80.0, 0.0])), is_flag(np.repeat([0.0, 80.0], 50))
+    (True, False)
+    """
+    levels, counts = np.unique(values, return_counts=True)
     common = levels[counts.argmax()]
-    is_flag = 1 - counts.max() / len(known) < _SELDOM_AWAY and known[0] == common == known[-1]
-    return not is_flag
+    return bool(1 - counts.max() / len(values) < _SELDOM_AWAY and values[0] == common == values[-1])
 
 
 @dataclass(frozen=True)
