@@ -36,9 +36,9 @@ def check_orientation(raw: RawTable, notebook: Notebook) -> None:
         return
     above = list(map(str, frame.columns)) if not raw.unnamed else list(map(str, frame.iloc[0]))
     names = frame.iloc[:, 0] if not raw.unnamed else frame.iloc[1:, 0]
-    if frame.dtypes.iloc[0].kind not in "OUT" or names.isna().any() or not names.is_unique:
+    if frame.dtypes.iloc[0].kind not in "OUT" or any(kind_of_field(str(name)) != TEXT for name in names.iloc[:100]):
         return
-    if any(kind_of_field(str(name)) != TEXT for name in names.iloc[:100]):
+    if names.isna().any() or not names.is_unique:
         return
     times = sum(is_time(field) for field in above[1:101])
     if times >= max(3, _NEARLY_ALL * len(above[1:101])):
@@ -63,9 +63,9 @@ def note_clock_changes(times: pd.DatetimeIndex, steps: NDArray[np.int64], notebo
     An hour is missing in many records; it is noted where clocks are set forward in that hour somewhere. One that comes
     twice is noted wherever it is, in rows that are in order otherwise, and where each of its stamps is there twice.
     """
-    forward = steps[steps > 0]
-    if times.tz is not None or len(times) < 4:
+    if times.tz is not None or len(times) < 4 or steps.min() == steps.max():  # as regular as can be
         return
+    forward = steps[steps > 0]
     if 2 * len(forward) < np.count_nonzero(steps):  # the newest first
         times, steps = times[::-1], -steps[::-1]
         forward = steps[steps > 0]
