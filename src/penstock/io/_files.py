@@ -84,7 +84,7 @@ def files_of(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], 
 
 def _tables_in(folder: Path) -> tuple[list[Path], list[str]]:
     """Return the tables of a folder in order of their names, and the names of all else."""
-    files, others = [], []
+    files, others = list[str](), list[str]()
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.startswith((".", "~$")):  # hidden files and the lock files of Excel

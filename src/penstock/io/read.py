@@ -31,6 +31,7 @@ from penstock.io._combine import (
     without_fillers,
 )
 from penstock.io._files import FileOptions, are_areas, files_of, from_memory, is_in_memory, read_files
+from penstock.io._hints import check_orientation, note_clock_changes
 from penstock.io._numbers import MissingCodes, numbers_and_texts
 from penstock.io._readings import Readings, ValueOptions, pair_readings, without_bad_readings
 from penstock.io._text import TextOptions, default_max_bytes, most_cells
@@ -183,9 +184,10 @@ def read_table(
         alignment,
     )
     try:
-        raws = [
-            without_bad_readings(each, inputs.taken, notebook) for each in _read_all(source, files, query, notebook)
-        ]
+        raws = _read_all(source, files, query, notebook)
+        if len(raws) == 1:
+            check_orientation(raws[0], notebook)
+        raws = [without_bad_readings(each, inputs.taken, notebook) for each in raws]
         tables: list[Area] = [*raws]
         if inputs.label is None and inputs.group is None:
             raws = with_file_names(raws, clock)
@@ -530,9 +532,10 @@ def _rows_in_order(
     if groups is not None:
         steps = np.where(groups.new(rows), 0, steps)
     backwards = int((steps < 0).sum())
+    if groups is None:
+        note_clock_changes(times[rows], steps, notebook)
     if not backwards:
         return rows
-    _note_clock_set_back(times[rows], steps, notebook)
     how = f"The rows were sorted by time: {counted(backwards, 'step')} went backwards."
     if backwards == len(steps):
         how = "The rows were in order of time with the newest first; they were turned round."
@@ -565,17 +568,6 @@ def _note_sampling(
     if uneven > 0.05 * len(steps) and len(steps) >= 10:
         said = f"Stamps are {usual} apart in the middle, but {uneven:,} of {len(steps):,} distances differ from that by"
         notebook.add("irregular sampling", f"{said} more than a tenth.", uneven)
-
-
-def _note_clock_set_back(times: pd.DatetimeIndex, steps: NDArray[np.int64], notebook: Notebook) -> None:
-    """Note local stamps that jump back by up to an hour early on a Sunday, in rows that are in order otherwise."""
-    hour = 3600 * _PER_SECOND[times.unit]
-    back = np.flatnonzero(steps < 0)
-    after = times[back + 1]
-    typical = (steps[back] >= -hour) & (after.day_of_week == 6) & (after.hour <= 3)
-    if times.tz is None and len(back) <= 1 + len(steps) // 100 and typical.all():
-        said = f"Clocks seem to have been set back at {after[0]}: an hour comes twice. With the time zone set (such as"
-        notebook.add("daylight saving", f"{said} 'Europe/Berlin') the two are distinguished.", len(back))
 
 
 def _first(rows: NDArray[np.integer]) -> tuple[int, ...]:

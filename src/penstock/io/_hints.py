@@ -1,0 +1,135 @@
+"""Recognise what was probably not meant: a table that is transposed, local times through a change of the clocks."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from penstock._messages import quoted
+from penstock.io._combine import RawTable
+from penstock.io._layout import DATA, TEXT, kind_of_field
+from penstock.io._time_texts import is_time
+from penstock.io.table import Notebook, TableError
+
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+# One zone for each rule of summer time that is, or lately was, in use; the first that fits is named.
+_ZONES = (
+    "Europe/Berlin", "Europe/London", "Europe/Athens", "America/New_York", "America/Chicago", "America/Denver",
+    "America/Los_Angeles", "Australia/Sydney", "America/Santiago", "America/Sao_Paulo", "Asia/Tehran", "Asia/Jerusalem",
+    "Africa/Cairo", "Pacific/Auckland", "America/Mexico_City", "Atlantic/Azores", "America/Havana", "Asia/Beirut",
+    "Asia/Amman", "Africa/Casablanca",
+)  # fmt: skip
+_FEWEST_COLUMNS = 10  # of a table that looks transposed
+_NEARLY_ALL = 0.8  # of its columns are alike
+
+
+def check_orientation(raw: RawTable, notebook: Notebook) -> None:
+    """Refuse a table with times in its header and names in its first column; note one that only looks transposed."""
+    frame = raw.frame
+    n_rows, width = frame.shape
+    if width < 4 or n_rows < 2:
+        return
+    above = list(map(str, frame.columns)) if not raw.unnamed else list(map(str, frame.iloc[0]))
+    names = frame.iloc[:, 0] if not raw.unnamed else frame.iloc[1:, 0]
+    if frame.dtypes.iloc[0].kind not in "OUT" or any(kind_of_field(str(name)) != TEXT for name in names.iloc[:100]):
+        return
+    if names.isna().any() or not names.is_unique:
+        return
+    times = sum(is_time(field) for field in above[1:101])
+    if times >= max(3, _NEARLY_ALL * len(above[1:101])):
+        raise TableError(
+            f"{raw.name} is transposed: its first line holds times, such as {quoted(above[1])}, and its first column "
+            f"names, such as {quoted(names.iloc[0])}. Give it a row for each time and a column for each name: in Excel "
+            f"by Paste Special, Transpose; in pandas by frame.set_index(frame.columns[0]).T."
+        )
+    numeric = sum(kind.kind in "iuf" for kind in frame.dtypes.iloc[1:])
+    ordinal = all(kind_of_field(field) == DATA or field.startswith("column ") for field in above[1:101])
+    if width >= _FEWEST_COLUMNS and width > n_rows and ordinal and numeric >= _NEARLY_ALL * (width - 1):
+        said = (
+            f"{raw.name} looks transposed: {width:,} columns of numbers without names, and {n_rows:,} rows that begin"
+        )
+        said = f"{said} with names, such as {quoted(names.iloc[0])}. Rows should be times, and columns sensors."
+        notebook.add("transposed", said, width)
+
+
+def note_clock_changes(times: pd.DatetimeIndex, steps: NDArray[np.int64], notebook: Notebook) -> None:
+    """Note an hour that comes twice, or is missing, in local stamps: times in the order of the rows, and their steps.
+
+    An hour is missing in many records; it is noted where clocks are set forward in that hour somewhere. One that comes
+    twice is noted wherever it is, in rows that are in order otherwise, and where each of its stamps is there twice.
+    """
+    if times.tz is not None or len(times) < 4 or steps.min() == steps.max():  # as regular as can be
+        return
+    forward = steps[steps > 0]
+    if 2 * len(forward) < np.count_nonzero(steps):  # the newest first
+        times, steps = times[::-1], -steps[::-1]
+        forward = steps[steps > 0]
+    second = _PER_SECOND[times.unit]
+    hour, usual = 3600 * second, int(np.median(forward)) if len(forward) else 0
+    if not 0 < usual <= hour:
+        return
+    years = 1 + int((times[-1] - times[0]) / pd.Timedelta(days=365))
+    near = hour // 10
+    back = np.flatnonzero((np.abs(steps - (usual - hour)) <= near) & (steps <= 0))
+    if usual == hour:  # the stamp comes again
+        back = back[steps[back] == 0]
+    twice = [times[place + 1].floor("h") for place in back[: 2 * years + 1].tolist()]
+    twice += _doubled_hours(times, steps, usual, hour)
+    ahead = np.flatnonzero(np.abs(steps - (usual + hour)) <= near)
+    missing = [times[place + 1].floor("h") - pd.Timedelta(minutes=30) for place in ahead[: 20 * years].tolist()]
+    if len(twice) > 2 * years or np.count_nonzero(steps < 0) > len(twice):  # in no order anyway
+        twice = []
+    fitting = {
+        zone: sum(_is(_twice, at, zone) for at in twice) + sum(_is(_left_out, at, zone) for at in missing)
+        for zone in (_ZONES if twice or missing else ())
+    }
+    best = max(fitting, key=lambda zone: fitting[zone], default="")
+    zone = best if fitting.get(best) else ""
+    missing = [at for at in missing if zone and _is(_left_out, at, zone)]
+    if usual == hour:  # a stamp that comes twice says little by itself
+        twice = [at for at in twice if zone and _is(_twice, at, zone)]
+    how = f"With the time zone set (--timezone, such as {zone or 'Europe/Berlin'})"
+    if twice:
+        said = f"Clocks seem to have been set back at {twice[0]}: an hour comes twice."
+        notebook.add("daylight saving", f"{said} {how} the two are distinguished.", len(twice))
+    if missing:
+        said = f"Clocks seem to have been set forward before {missing[0].ceil('h')}: an hour is missing, as in {zone}."
+        notebook.add("daylight saving", f"{said} {how} it is no gap.", len(missing))
+
+
+def _doubled_hours(times: pd.DatetimeIndex, steps: NDArray[np.int64], usual: int, hour: int) -> list[pd.Timestamp]:
+    """Return the hours in which nearly each stamp is there twice, in rows that were sorted by time."""
+    again = np.flatnonzero(steps == 0)
+    if usual == hour or not len(again):
+        return []
+    hours = times[again + 1].floor("h")
+    counts = hours.value_counts()
+    return list(counts.index[counts >= _NEARLY_ALL * hour / usual]) if len(counts) < 100 else []
+
+
+def _offsets(zone: ZoneInfo, at: dt.datetime) -> tuple[float, float]:
+    """Return the offsets of a local time, were it before and after a change of the clocks."""
+    first, second = (at.replace(tzinfo=zone, fold=fold).utcoffset() or dt.timedelta() for fold in (0, 1))
+    return first.total_seconds(), second.total_seconds()
+
+
+def _twice(zone: ZoneInfo, at: dt.datetime) -> bool:
+    first, second = _offsets(zone, at)
+    return first > second
+
+
+def _left_out(zone: ZoneInfo, at: dt.datetime) -> bool:
+    first, second = _offsets(zone, at)
+    return first < second
+
+
+def _is(what: Callable[[ZoneInfo, dt.datetime], bool], at: pd.Timestamp, name: str) -> bool:
+    try:
+        return what(ZoneInfo(name), at.to_pydatetime(warn=False))
+    except ZoneInfoNotFoundError:  # a system without it
+        return False
