@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from penstock._messages import counted, listed, quoted
-from penstock.io._clock import Clock, TimeOptions, find_clock, is_time_name, plain_name, seems_time
+from penstock.io._clock import Clock, TimeOptions, column_times, find_clock, is_time_name, plain_name, seems_time
 from penstock.io._readings import (
     Readings,
     ValueOptions,
@@ -24,10 +24,11 @@ from penstock.io._readings import (
     long_readings,
     merge_periods,
     microseconds,
+    order_of_readings,
     refuse_some_zones,
     shared_stamps,
 )
-from penstock.io.align import NONE, AlignOptions, Alignment, order_readings
+from penstock.io.align import NONE, Alignment, AlignOptions
 from penstock.io.table import Notebook, TableError, TagNote
 
 _BEGINNINGS = frozenset(("start", "begin", "beginn", "from", "von"))
@@ -180,12 +181,12 @@ def spread_tags(raw: RawTable, options: TimeOptions, taken: Collection[str], pla
     if not 2 <= len(tags) <= len(frame) / 2 or set(tags) & set(when):
         return raw
     found = Notebook(raw.name, log.strict)
-    clock = _clock_of_readings(frame[when], options, found)
+    clock = _clock_of_readings(frame, when, options, found)
     if clock.times is None:
         return raw
     stamps = microseconds(clock.times)
-    in_order = order_readings(codes, stamps, stamps)[:2] if (codes >= 0).all() else _ordered(codes, stamps)
-    again, shared = shared_stamps(*in_order, len(tags))
+    order = order_of_readings(codes, stamps)
+    again, shared = shared_stamps(codes if order is None else codes[order], stamps if order is None else stamps[order], len(tags))
     if again > 1 - _ONCE:
         return raw
     units = {} if not unit else frame.groupby(codes)[unit].first().drop(-1, errors="ignore")
@@ -204,30 +205,31 @@ def spread_tags(raw: RawTable, options: TimeOptions, taken: Collection[str], pla
     log.add("long format", f"{said}a column for each of the {len(tags):,} tags ({tag}).{left}", len(tags), (tag, value))
     log.notes += found.notes
     if again:
-        count = round(again * len(in_order[0]))
+        count = round(again * len(stamps))
         said = f"{counted(count, 'reading')} of {raw.name} at the time of another of the same tag; both count."
         log.add("duplicate readings", said, count)
     raw = replace(raw, units=named)
-    return long_readings(raw, codes, tags, value, str(clock.name), clock.times, plan.values, log)
+    return long_readings(raw, codes, tags, value, str(clock.name), clock.times, plan.values, log, order)
 
 
 def _tags_of(column: pd.Series[Any]) -> tuple[NDArray[np.int32], list[str]]:
     """Return the number of each row's tag, -1 without one, and the tags, without blanks around them."""
-    codes, kinds = pd.factorize(column)
+    if isinstance(column.dtype, pd.CategoricalDtype):  # without the larger numbers that factorize makes
+        codes, kinds = column.cat.codes.to_numpy(), column.cat.categories
+    else:
+        codes, kinds = pd.factorize(column)
     numbers, names = pd.factorize(np.array([str(kind).strip() for kind in kinds], dtype=object))
     return np.append(numbers, -1).astype(np.int32)[codes], names.tolist()
 
 
-def _ordered(codes: NDArray[np.int32], stamps: NDArray[np.int64]) -> tuple[NDArray[np.integer], NDArray[np.int64]]:
-    there = codes >= 0
-    return order_readings(codes[there], stamps[there], stamps[there])[:2]
-
-
-def _clock_of_readings(when: pd.DataFrame, options: TimeOptions, notebook: Notebook) -> Clock:
+def _clock_of_readings(frame: pd.DataFrame, when: list[str], options: TimeOptions, notebook: Notebook) -> Clock:
     """Read the time of a table with a row for each reading, each text once: a time comes as often as there are tags."""
-    column = when.iloc[:, 0]
-    if when.shape[1] > 1 or column.dtype.kind in "iufM":
-        return find_clock(when, options, (), notebook)
+    column = frame[when[0]]
+    if column.dtype.kind == "M":  # without a copy, which `find_clock` would make
+        read = column_times(column)
+        return Clock(read.index(options.zone, when[0], notebook), when[0], (when[0],))
+    if len(when) > 1 or column.dtype.kind in "iuf":
+        return find_clock(frame[when], options, (), notebook)
     codes, texts = pd.factorize(column)
     clock = find_clock(pd.DataFrame({column.name: texts}), options, (), notebook)
     if clock.times is None:
@@ -362,9 +364,10 @@ def _are_of_one_clock(tables: Sequence[RawTable], clocks: Sequence[Clock]) -> bo
     common = [each[(each >= first) & (each <= last)] for each in stamps]
     if min(map(len, common)) >= _FEWEST_COMMON:  # outside, only some areas have rows at all
         stamps = common
-    codes = np.repeat(np.arange(len(stamps)), [len(each) for each in stamps])
+    codes = np.repeat(np.arange(len(stamps), dtype=np.int32), [len(each) for each in stamps])
     times = np.concatenate(stamps)
-    return shared_stamps(*order_readings(codes, times, times)[:2], len(stamps))[1]
+    order = np.argsort(times, kind="stable")
+    return shared_stamps(codes[order], times[order], len(stamps))[1]
 
 
 def _joined(

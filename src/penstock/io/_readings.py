@@ -124,6 +124,15 @@ def shared_stamps(codes: NDArray[np.integer], times: IntArray, count: int) -> tu
     return float(counts[1].sum() / max(1, len(times))), bool(shared[enough].all())
 
 
+def order_of_readings(codes: NDArray[np.integer], times: IntArray) -> NDArray[np.intp] | None:
+    """Return the readings that have a tag (not -1) and a time, in order of time; None if all have, and are."""
+    there = (times != _NO_TIME) & (codes >= 0)
+    if not there.all():
+        rows = np.flatnonzero(there)
+        return rows[np.argsort(times[rows], kind="stable")]
+    return None if (times[1:] >= times[:-1]).all() else np.argsort(times, kind="stable")
+
+
 def without_bad_readings(raw: RawTable, taken: Collection[str], notebook: Notebook) -> RawTable:
     """Return a table without its columns of quality; readings that these call bad are missing."""
     frame = raw.frame
@@ -181,16 +190,21 @@ def long_readings(
     times: pd.DatetimeIndex,
     options: ValueOptions,
     notebook: Notebook,
+    order: NDArray[np.intp] | None,
 ) -> Readings:
-    """Make readings of a table with a row for each of them; `tag_codes` are −1 for rows without a tag."""
+    """Make readings of a table with a row for each of them, in this order (None: as they are).
+
+    tag_codes : -1 for rows without a tag.
+    """
     stamps = microseconds(times)
     column, reader = raw.frame[value], options.reader(raw.decimal, raw.name)
     _note_missing_times(stamps, raw.name, notebook)
     if isinstance(column.dtype, np.dtype) and column.dtype.kind in "iuf":
-        numbers = reader.read_frame(column.to_frame(), [value])[value].to_numpy()
-        there = (stamps != _NO_TIME) & (tag_codes >= 0)
-        if not there.all():
-            tag_codes, stamps, numbers = tag_codes[there], stamps[there], numbers[there]
+        numbers = column.to_numpy()
+        if column.dtype != np.float64 or options.codes.numbers or np.isinf(numbers).any():
+            numbers = reader.read_frame(column.to_frame(), [value])[value].to_numpy()
+        if order is not None:
+            tag_codes, stamps, numbers = tag_codes[order], stamps[order], numbers[order]
         found = Readings(raw.name, tuple(tags), tag_codes, stamps, numbers, times.tz, clock_name, units=raw.units)
     else:
         columns = {}

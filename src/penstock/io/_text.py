@@ -22,7 +22,8 @@ import numpy as np
 import pandas as pd
 
 from penstock._messages import counted, listed, quoted
-from penstock.io._combine import RawTable, own_names
+from penstock.io._clock import seems_time
+from penstock.io._combine import RawTable, own_names, reading_columns
 from penstock.io._layout import (
     HEAD_BYTES,
     HEAD_LINES,
@@ -33,6 +34,7 @@ from penstock.io._layout import (
     refuse_binary,
     single_blanks,
 )
+from penstock.io._long_text import PIECE, read_in_pieces
 from penstock.io.table import Notebook, TableError
 
 LONGEST_LINE = 64 * 2**20  # bytes
@@ -41,6 +43,7 @@ _CHUNK = 2**18
 _OLD_PANDAS = tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1)
 _EXACTLY: dict[str, Any] = {"float_precision": "round_trip"} if _OLD_PANDAS else {}
 _LARGE = 5 * 2**20  # bytes: from here on pandas reads in parallel
+_LONG = 32 * 2**20  # bytes: from here on a text with a row for each reading is read in pieces
 _NEWLINE, _QUOTE = 10, 34
 
 
@@ -234,6 +237,7 @@ class TextOptions:
     decimal: str | None = None
     thousands: str | None = None
     encoding: str | None = None
+    keep_times: bool = False  # as they are written, since the user says how to read them
 
     def check(self) -> None:
         for option in ("separator", "decimal", "thousands"):
@@ -275,7 +279,9 @@ def _read_as(source: TextSource, encoding: str, options: TextOptions, notebook: 
     decimal = options.decimal or {".": ",", ",": "."}.get(options.thousands or "")  # the sign that thousands leave
     layout = find_layout(head.decode(), source.name, options.separator, decimal)
     names, unnamed = column_names(layout, source.name)
-    frame = _read_frame(source, encoding, layout)
+    frame = None if options.keep_times else _read_readings(source, encoding, layout, names)
+    if frame is None:
+        frame = _read_frame(source, encoding, layout)
     if frame.empty:
         raise TableError(f"{source.name} has a header but no rows. Check that the export was complete.")
     if frame.iloc[:, -1].isna().any():  # a short line has missing values at its end
@@ -295,6 +301,24 @@ def column_names(layout: Layout, name: str) -> tuple[list[str], tuple[str, ...]]
     """Return the names of all columns, and those of columns without one."""
     given = layout.names or ()
     return own_names([given[number] if number < len(given) else "" for number in range(layout.width)], name)
+
+
+def _read_readings(source: TextSource, encoding: str, layout: Layout, names: list[str]) -> pd.DataFrame | None:
+    """Read a long text with a row for each reading in pieces; None if it is none, or cannot be read so."""
+    tag, value, _ = reading_columns(names)
+    if source.most_bytes < _LONG or not tag or not value:
+        return None
+    with _rows(source, encoding, layout) as stream:
+        first = _parse(stream, source, encoding, layout, nrows=1000)
+    texts = [number for number, kind in zip(first.columns, first.dtypes, strict=True) if kind.kind not in "iufb"]
+    kinds = dict.fromkeys([names.index(tag), *(each for each in texts if not seems_time(first[each]))], "category")
+    if names.index(value) in texts:
+        return None
+    with _rows(source, encoding, layout) as stream:
+        length = len(stream.head()) / max(1, stream.head().count(b"\n"))
+    with _rows(source, encoding, layout) as stream:
+        pieces: Any = _parse(stream, source, encoding, layout, chunksize=PIECE, dtype=kinds)
+        return read_in_pieces(pieces, int(1.2 * source.most_bytes / length))
 
 
 def _read_frame(source: TextSource, encoding: str, layout: Layout) -> pd.DataFrame:

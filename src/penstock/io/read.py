@@ -154,7 +154,7 @@ def read_table(
     elif not is_in_memory(source) and isinstance(source, Sequence):
         described = f"{len(source)} files"
     notebook = Notebook(described, strict)
-    text = TextOptions(separator, decimal, thousands, encoding)
+    text = TextOptions(separator, decimal, thousands, encoding, keep_times=time_format is not None)
     files = FileOptions(text, sheet, default_max_bytes() if max_bytes is None else max_bytes, _names(names, "names"))
     inputs = _InputOptions(
         None if columns is None else _names(columns, "columns"),
