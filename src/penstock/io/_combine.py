@@ -24,6 +24,7 @@ from penstock.io._readings import (
     long_readings,
     merge_periods,
     microseconds,
+    note_missing_times,
     order_of_readings,
     refuse_some_zones,
     shared_stamps,
@@ -186,7 +187,8 @@ def spread_tags(raw: RawTable, options: TimeOptions, taken: Collection[str], pla
         return raw
     stamps = microseconds(clock.times)
     order = order_of_readings(codes, stamps)
-    again, shared = shared_stamps(codes if order is None else codes[order], stamps if order is None else stamps[order], len(tags))
+    in_order = (codes, stamps) if order is None else (codes[order], stamps[order])
+    again, shared = shared_stamps(*in_order, len(tags))
     if again > 1 - _ONCE:
         return raw
     units = {} if not unit else frame.groupby(codes)[unit].first().drop(-1, errors="ignore")
@@ -209,7 +211,9 @@ def spread_tags(raw: RawTable, options: TimeOptions, taken: Collection[str], pla
         said = f"{counted(count, 'reading')} of {raw.name} at the time of another of the same tag; both count."
         log.add("duplicate readings", said, count)
     raw = replace(raw, units=named)
-    return long_readings(raw, codes, tags, value, str(clock.name), clock.times, plan.values, log, order)
+    note_missing_times(stamps, raw.name, log)
+    del codes, stamps  # of ten million readings, 120 MB
+    return long_readings(raw, *in_order, order, tags, value, clock, plan.values, log)
 
 
 def _tags_of(column: pd.Series[Any]) -> tuple[NDArray[np.int32], list[str]]:

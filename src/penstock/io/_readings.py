@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from penstock._messages import counted, duration_in_words, in_columns, listed, quoted
 from penstock._types import BoolArray, FloatArray
-from penstock.io._align_kernels import IntArray, count_neighbours
-from penstock.io._clock import TimeOptions, column_times, plain_name, seems_time
+from penstock.io._align_kernels import IntArray, count_neighbours, count_readings
+from penstock.io._clock import Clock, TimeOptions, column_times, plain_name, seems_time
 from penstock.io._numbers import ColumnReader, MissingCodes, text_column
 from penstock.io.align import NONE, AlignOptions, Alignment, align_readings, order_readings, plan_alignment
 from penstock.io.quality import is_bad, is_quality, tag_of
@@ -104,7 +104,7 @@ class Readings:
 
 def microseconds(times: pd.DatetimeIndex) -> IntArray:
     """Return times as whole microseconds since 1970, in UTC if they have a zone; _NO_TIME for those that are missing."""
-    return np.asarray(times.as_unit("us").asi8)
+    return np.asarray((times if times.unit == "us" else times.as_unit("us")).asi8)
 
 
 def shared_stamps(codes: NDArray[np.integer], times: IntArray, count: int) -> tuple[float, bool]:
@@ -124,13 +124,14 @@ def shared_stamps(codes: NDArray[np.integer], times: IntArray, count: int) -> tu
     return float(counts[1].sum() / max(1, len(times))), bool(shared[enough].all())
 
 
-def order_of_readings(codes: NDArray[np.integer], times: IntArray) -> NDArray[np.intp] | None:
+def order_of_readings(codes: NDArray[np.integer], times: IntArray) -> NDArray[np.integer] | None:
     """Return the readings that have a tag (not -1) and a time, in order of time; None if all have, and are."""
+    small = np.int32 if len(times) < 2**31 else np.int64  # half of the memory
     there = (times != _NO_TIME) & (codes >= 0)
     if not there.all():
         rows = np.flatnonzero(there)
-        return rows[np.argsort(times[rows], kind="stable")]
-    return None if (times[1:] >= times[:-1]).all() else np.argsort(times, kind="stable")
+        return rows[np.argsort(times[rows], kind="stable")].astype(small)
+    return None if (times[1:] >= times[:-1]).all() else np.argsort(times, kind="stable").astype(small)
 
 
 def without_bad_readings(raw: RawTable, taken: Collection[str], notebook: Notebook) -> RawTable:
@@ -168,13 +169,14 @@ def area_readings(
         rows = np.flatnonzero(there)
         own_clock = len(rows) > 1 and (np.diff(rows) == 1).sum() < SHARED * (len(rows) - 1)
         columns[name] = (stamps, raw.frame[name], there if own_clock else np.ones(len(there), dtype=np.bool_))
-    _note_missing_times(stamps, raw.name, log)
+    note_missing_times(stamps, raw.name, log)
     found = Readings.of(raw.name, columns, times.tz, clock_name, reader, raw.units)
     reader.note(log)
     return found
 
 
-def _note_missing_times(stamps: IntArray, source: str, notebook: Notebook) -> None:
+def note_missing_times(stamps: IntArray, source: str, notebook: Notebook) -> None:
+    """Note rows whose time cannot be read."""
     without = int((stamps == _NO_TIME).sum())
     if without:
         said = f"{counted(without, 'row')} of {source} without a time stamp that can be read left out."
@@ -183,36 +185,36 @@ def _note_missing_times(stamps: IntArray, source: str, notebook: Notebook) -> No
 
 def long_readings(
     raw: RawTable,
-    tag_codes: NDArray[np.integer],
+    codes: NDArray[np.integer],
+    stamps: IntArray,
+    order: NDArray[np.integer] | None,
     tags: Sequence[str],
     value: str,
-    clock_name: str,
-    times: pd.DatetimeIndex,
+    clock: Clock,
     options: ValueOptions,
     notebook: Notebook,
-    order: NDArray[np.intp] | None,
 ) -> Readings:
-    """Make readings of a table with a row for each of them, in this order (None: as they are).
+    """Make readings of a table with a row for each of them.
 
-    tag_codes : -1 for rows without a tag.
+    codes, stamps : of the readings in order of time.
+    order : the rows of the table that these are from; None for all as they are.
     """
-    stamps = microseconds(times)
     column, reader = raw.frame[value], options.reader(raw.decimal, raw.name)
-    _note_missing_times(stamps, raw.name, notebook)
+    zone, name = None if clock.times is None else clock.times.tz, str(clock.name)
     if isinstance(column.dtype, np.dtype) and column.dtype.kind in "iuf":
         numbers = column.to_numpy()
         if column.dtype != np.float64 or options.codes.numbers or np.isinf(numbers).any():
             numbers = reader.read_frame(column.to_frame(), [value])[value].to_numpy()
-        if order is not None:
-            tag_codes, stamps, numbers = tag_codes[order], stamps[order], numbers[order]
-        found = Readings(raw.name, tuple(tags), tag_codes, stamps, numbers, times.tz, clock_name, units=raw.units)
+        numbers = numbers if order is None else numbers[order]
+        found = Readings(raw.name, tuple(tags), codes, stamps, numbers, zone, name, units=raw.units)
     else:
+        column = column if order is None else column.iloc[order]
         columns = {}
         for code, tag in enumerate(tags):
-            mine = tag_codes == code
+            mine = codes == code
             rows = np.ones(int(mine.sum()), dtype=np.bool_)
             columns[tag] = (stamps[mine], column[mine].reset_index(drop=True), rows)
-        found = Readings.of(raw.name, columns, times.tz, clock_name, reader, raw.units)
+        found = Readings.of(raw.name, columns, zone, name, reader, raw.units)
     reader.note(notebook)
     return found
 
@@ -459,7 +461,7 @@ def _without_rare(
     names: list[str], codes: NDArray[np.integer], times: IntArray, values: FloatArray, notebook: Notebook
 ) -> tuple[list[str], NDArray[np.integer], IntArray, FloatArray]:
     """Leave out tags with so few readings that nothing is usual for them."""
-    readings = np.bincount(codes[np.isfinite(values)], minlength=len(names))
+    readings = count_readings(codes, values, len(names))[1]
     rare = readings < min(_FEWEST_READINGS, int(readings.max(initial=0)))
     if not rare.any():
         return names, codes, times, values
@@ -483,8 +485,7 @@ def _tag_notes(
     zone: dt.tzinfo | None,
 ) -> Iterator[TagNote]:
     p = len(plan.tags)
-    readings = np.bincount(codes, minlength=p)
-    bad = readings - np.bincount(codes[np.isfinite(values)], minlength=p)
+    readings, numbers = count_readings(codes, values, p)
     last = np.zeros(p, dtype=np.int64)
     last[codes] = times  # times ascend: the last one stays
     first = np.zeros(p, dtype=np.int64)
@@ -496,7 +497,7 @@ def _tag_notes(
             tag.interval / 1e6 if tag.interval else np.nan,
             tag.hold / 1e6,
             int(readings[code]),
-            int(bad[code]),
+            int(readings[code] - numbers[code]),
             float(held[code] / rows),
             float(1 - (own[code] + held[code]) / rows),
             *(end if zone is None else end.tz_convert(zone) for end in ends),

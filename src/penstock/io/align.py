@@ -31,6 +31,7 @@ from penstock.io._align_kernels import (
     TOO_LATE,
     WAITING,
     IntArray,
+    count_readings,
     count_rows,
     fill_rows,
     has_few_levels,
@@ -438,7 +439,7 @@ def tag_intervals(codes: NDArray[np.integer], times: IntArray, values: FloatArra
     >>> [found.tolist() for found in tag_intervals(np.array([0, 1, 0, 1, 0, 0]), times, np.ones(6), 3)]
     [[10, 10, 10], [10], []]
     """
-    sizes = np.bincount(codes, minlength=count)
+    sizes = count_readings(codes, values, count)[0]
     samples = np.zeros((count, _SAMPLE), dtype=np.int64)
     filled = sample_intervals(codes, times, values, 1 + sizes // _SAMPLE, samples)
     return [np.sort(sample[:size]) for sample, size in zip(samples, filled.tolist(), strict=True)]

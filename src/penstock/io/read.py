@@ -175,10 +175,11 @@ def read_table(
     )
     try:
         raws = [without_bad_readings(each, inputs.taken, notebook) for each in _read_all(source, files, notebook)]
-        tables: list[Area] = [*raws]
+        tables: list[Area] = list(raws) if inputs.label is not None or inputs.group is not None else []
         if inputs.label is None and inputs.group is None:
             raws = with_file_names(raws, clock)
-            tables = [_with_own_times(each, clock, inputs.taken, joining, notebook) for each in raws]
+            while raws:  # a long table is not kept beside its readings
+                tables.append(_with_own_times(raws.pop(0), clock, inputs.taken, joining, notebook))
         if isinstance(source, str | os.PathLike):
             tables = records_among(tables, clock, inputs.taken, notebook)
         known = list(dict.fromkeys(name for each in tables for name in each.names))
@@ -303,7 +304,7 @@ def _made_of(
     if groups is not None:
         rows = rows[np.argsort(groups.codes[rows], kind="stable")]
     _refuse_few_rows(len(rows), fewest_rows, notebook.source)
-    values = frame[names]
+    values = frame if names == list(frame.columns) else frame[names]
     if combined.alignment is None:
         values = numbers_and_texts(frame, names, notebook, combined.decimal, thousands, codes)
     label = None if inputs.label is None else frame[inputs.label]
