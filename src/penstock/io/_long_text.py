@@ -20,6 +20,7 @@ from penstock.io._time_texts import plain_format
 from penstock.io.table import Notebook
 
 PIECE = 250_000  # rows
+MOST_EXPECTED = 2**24  # rows for which there is room from the start, if the length of a packed text is not known
 _EXACT = 2.0**53  # whole numbers up to this one are kept
 
 

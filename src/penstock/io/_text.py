@@ -34,7 +34,7 @@ from penstock.io._layout import (
     refuse_binary,
     single_blanks,
 )
-from penstock.io._long_text import PIECE, read_in_pieces
+from penstock.io._long_text import MOST_EXPECTED, PIECE, read_in_pieces
 from penstock.io.table import Notebook, TableError
 
 LONGEST_LINE = 64 * 2**20  # bytes
@@ -314,11 +314,12 @@ def _read_readings(source: TextSource, encoding: str, layout: Layout, names: lis
     kinds = dict.fromkeys([names.index(tag), *(each for each in texts if not seems_time(first[each]))], "category")
     if names.index(value) in texts:
         return None
-    with _rows(source, encoding, layout) as stream:
-        length = len(stream.head()) / max(1, stream.head().count(b"\n"))
+    with source.open() as file:
+        start = _read(file, source.name, 2**16)
+    rows = int(1.2 * source.most_bytes * start.count(b"\n") / len(start))
     with _rows(source, encoding, layout) as stream:
         pieces: Any = _parse(stream, source, encoding, layout, chunksize=PIECE, dtype=kinds)
-        return read_in_pieces(pieces, int(1.2 * source.most_bytes / length))
+        return read_in_pieces(pieces, min(rows, MOST_EXPECTED))
 
 
 def _read_frame(source: TextSource, encoding: str, layout: Layout) -> pd.DataFrame:
