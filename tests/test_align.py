@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from naive.align import Reading, Tag, aligned, in_time
+
 from penstock.io.align import AlignedRows, AlignedTag, Aligner, Alignment, align_readings, order_readings
 from penstock.storage import StorageError, state_from_bytes, state_to_bytes
 

@@ -224,7 +224,9 @@ def test_a_quality_beside_a_tag_of_one_clock_masks_its_readings():
 
 
 def test_texts_and_states_keep_their_last_reading_and_numbers_as_text_are_read(tmp_path):
-    area = B.assign(T2=B["T2"].round(2).astype(str).str.replace(".", ","), mode=np.where(np.arange(N) < 300, "hand", "auto"))
+    area = B.assign(
+        T2=B["T2"].round(2).astype(str).str.replace(".", ","), mode=np.where(np.arange(N) < 300, "hand", "auto")
+    )
     area.loc[5:9, "T2"] = "I/O Timeout"
     paths = [written(tmp_path, "a.csv", A), written(tmp_path, "b.csv", area, sep=";")]
     table = read_table(paths, step="3min")

@@ -20,8 +20,9 @@ from penstock.io.snapshots import SnapshotError, Snapshots, differences
 from penstock.io.table import Note, Notebook, Table, TableError, TagNote, refuse_unknown
 
 __all__ = [
-    "AlignOptions", "AlignedRows", "AlignedTag", "Aligner", "Alignment", "Batch", "Columns", "Fault", "Feed", "InputError", "JsonLinesSink", "Note", "Notebook", "OutputError", "OutputMark",
-    "PipeFeed", "RowSource", "SnapshotError", "Snapshots", "Table", "TableError", "TableOptions", "TagNote", "TimeOptions",
-    "as_zone", "check_position", "continue_sink", "differences", "files_of", "is_number", "need_pyarrow", "open_feed",
+    "AlignOptions", "AlignedRows", "AlignedTag", "Aligner", "Alignment", "Batch", "Columns", "Fault", "Feed",
+    "InputError", "JsonLinesSink", "Note", "Notebook", "OutputError", "OutputMark", "PipeFeed", "RowSource",
+    "SnapshotError", "Snapshots", "Table", "TableError", "TableOptions", "TagNote", "TimeOptions", "as_zone",
+    "check_position", "continue_sink", "differences", "files_of", "is_number", "need_pyarrow", "open_feed",
     "open_sink", "parquet_pieces", "parse_duration", "quoted", "read_stamps", "read_table", "refuse_unknown",
 ]  # fmt: skip

@@ -168,17 +168,8 @@ def spread_tags(raw: RawTable, options: TimeOptions, taken: Collection[str], pla
     another row; where they do not, the readings are returned, to be put on one clock.
     """
     frame, (tag, value, unit) = raw.frame, reading_columns(raw.frame.columns)
-    if not tag or not value or {tag, value} & set(taken) or len(frame) < 4:
-        return raw
-    try:
-        when = list(find_clock(frame.iloc[:20], options, {tag, value}, Notebook(raw.name)).columns)
-    except TableError:  # reported where the time is read
-        return raw
-    others = [name for name in frame.columns if name not in (tag, value, *when)]
-    about = [name for name in others if plain_name(name) in _ABOUT_READINGS or frame[name].nunique() < 2]
-    if not when or any(name not in about and not seems_time(frame[name]) for name in others):
-        return raw
-    codes, tags = _tags_of(frame[tag])
+    when = _when_of_readings(raw, tag, value, options, taken)
+    codes, tags = _tags_of(frame[tag]) if when else (np.empty(0, dtype=np.int32), [])
     if not 2 <= len(tags) <= len(frame) / 2 or set(tags) & set(when):
         return raw
     found = Notebook(raw.name, log.strict)
@@ -187,12 +178,15 @@ def spread_tags(raw: RawTable, options: TimeOptions, taken: Collection[str], pla
         return raw
     stamps = microseconds(clock.times)
     order = order_of_readings(codes, stamps)
-    in_order = (codes, stamps) if order is None else (codes[order], stamps[order])
-    again, shared = shared_stamps(*in_order, len(tags))
+    ordered_codes, ordered = (codes, stamps) if order is None else (codes[order], stamps[order])
+    again, shared = shared_stamps(ordered_codes, ordered, len(tags))
     if again > 1 - _ONCE:
         return raw
-    units = {} if not unit else frame.groupby(codes)[unit].first().drop(-1, errors="ignore")
-    named = {tags[int(code)]: str(of) for code, of in dict(units).items() if pd.notna(of)}
+    named = {}
+    if unit:
+        units = frame[unit].groupby(codes, observed=True).first()
+        named = {tags[code]: str(units[code]) for code in range(len(tags)) if code in units and pd.notna(units[code])}
+    others = [name for name in frame.columns if name not in (tag, value, *when)]
     left = f" Left out: {listed(others)}." if others else ""
     if untagged := int((codes < 0).sum()):
         left += f" {counted(untagged, 'row')} without a tag left out."
@@ -213,7 +207,23 @@ def spread_tags(raw: RawTable, options: TimeOptions, taken: Collection[str], pla
     raw = replace(raw, units=named)
     note_missing_times(stamps, raw.name, log)
     del codes, stamps  # of ten million readings, 120 MB
-    return long_readings(raw, *in_order, order, tags, value, clock, plan.values, log)
+    return long_readings(raw, ordered_codes, ordered, order, tags, value, clock, plan.values, log)
+
+
+def _when_of_readings(raw: RawTable, tag: str, value: str, options: TimeOptions, taken: Collection[str]) -> list[str]:
+    """Return the columns of time of a table with a row for each reading; none if it is no such table."""
+    frame = raw.frame
+    if not tag or not value or {tag, value} & set(taken) or len(frame) < 4:
+        return []
+    try:
+        when = list(find_clock(frame.iloc[:20], options, {tag, value}, Notebook(raw.name)).columns)
+    except TableError:  # reported where the time is read
+        return []
+    for name in frame.columns:
+        about = name in (tag, value, *when) or plain_name(name) in _ABOUT_READINGS or frame[name].nunique() < 2
+        if not about and not seems_time(frame[name]):
+            return []
+    return when
 
 
 def _tags_of(column: pd.Series[Any]) -> tuple[NDArray[np.int32], list[str]]:
@@ -238,7 +248,8 @@ def _clock_of_readings(frame: pd.DataFrame, when: list[str], options: TimeOption
     clock = find_clock(pd.DataFrame({column.name: texts}), options, (), notebook)
     if clock.times is None:
         return clock
-    return replace(clock, times=clock.times.append(pd.DatetimeIndex([pd.NaT]).as_unit("us"))[codes])
+    none = pd.DatetimeIndex([pd.NaT]).as_unit("us").tz_localize(clock.times.tz)  # of missing texts
+    return replace(clock, times=pd.DatetimeIndex(clock.times.append(none)[codes]))
 
 
 def _spread_at_once(
@@ -325,13 +336,13 @@ def combine(
         if plan.group is not None or plan.align.step == NONE or _are_of_one_clock(raws, stamped):
             return _joined(raws, stamped, decimal, units, notebook)
     readings = []
-    for area, clock in zip(areas, clocks, strict=True):
-        if isinstance(area, Readings):
-            readings.append(area.only([name for name in area.names if plan.wanted(name)]))
-        elif clock is not None and clock.times is not None:
-            names = [name for name in area.frame.columns if name not in clock.columns and plan.wanted(name)]
-            if names:
-                readings.append(area_readings(area, str(clock.name), clock.times, names, plan.values, notebook))
+    for area, its in zip(areas, clocks, strict=True):
+        used = () if its is None else its.columns
+        names = [name for name in area.names if name not in used and plan.wanted(name)]
+        if names and isinstance(area, Readings):
+            readings.append(area.only(names))
+        elif names and isinstance(area, RawTable) and its is not None and its.times is not None:
+            readings.append(area_readings(area, str(its.name), its.times, names, plan.values, notebook))
     frame, times, alignment, tags = align_all(
         readings, plan.align, {plan.label} - {None}, plan.max_cells, notebook, plan.known
     )

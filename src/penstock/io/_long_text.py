@@ -1,8 +1,8 @@
 """Read a long text with a row for each reading in pieces: tags become numbers and times become times at once.
 
-Ten million readings are 180 MB then, where their texts would be some gigabytes. Only what can be read without a doubt is
-read so: numbers, and times that begin with the year. For all else `read_in_pieces` returns None, and the text is read
-whole.
+Ten million readings are 180 MB then, where their texts would be some gigabytes. Only what can be read without a doubt
+is read so: numbers, and times that begin with the year. For all else `read_in_pieces` returns None, and the text is
+read whole.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ class _Kinds(_Column):
         self.add(np.array([*numbers, -1], dtype=np.int32)[texts.cat.codes.to_numpy()])
 
     def made(self) -> pd.Categorical:
-        return pd.Categorical.from_codes(self.values, list(self._numbers))  # type: ignore[arg-type]
+        kinds: Any = pd.Index(list(self._numbers))
+        found: pd.Categorical = pd.Categorical.from_codes(self.values, kinds)
+        return found
 
 
 class _Times(_Column):
@@ -112,9 +114,7 @@ def read_in_pieces(pieces: Iterator[pd.DataFrame], rows: int) -> pd.DataFrame | 
                         return None
     except (ValueError, OverflowError, pd.errors.ParserWarning):
         return None  # and said by who reads it whole
-    made = {
-        name: each.made() if isinstance(each, _Kinds | _Times) else each.values for name, each in columns.items()
-    }
+    made = {name: each.made() if isinstance(each, _Kinds | _Times) else each.values for name, each in columns.items()}
     return pd.DataFrame(made, copy=False)
 
 

@@ -1,13 +1,12 @@
 """Make readings of tables in which tags have times of their own, and put them into rows of one clock.
 
-Three kinds of tables have such tags: areas with clocks that differ, a row for each reading (long), and a column of times
-beside each tag (pairs). All become `Readings`; `align_all` makes one table of them.
+Three kinds of tables have such tags: areas with clocks that differ, a row for each reading (long), and a column of
+times beside each tag (pairs). All become `Readings`; `align_all` makes one table of them.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,12 +17,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from penstock._messages import counted, duration_in_words, in_columns, listed, quoted
+from penstock._messages import counted, duration_in_words, in_columns, listed
 from penstock._types import BoolArray, FloatArray
 from penstock.io._align_kernels import IntArray, count_neighbours, count_readings
-from penstock.io._clock import Clock, TimeOptions, column_times, plain_name, seems_time
+from penstock.io._clock import Clock, TimeOptions, column_times, seems_time
 from penstock.io._numbers import ColumnReader, MissingCodes, text_column
-from penstock.io.align import NONE, AlignOptions, Alignment, align_readings, order_readings, plan_alignment
+from penstock.io.align import NONE, Alignment, AlignOptions, align_readings, order_readings, plan_alignment
 from penstock.io.quality import is_bad, is_quality, tag_of
 from penstock.io.table import Notebook, TableError, TagNote
 
@@ -81,15 +80,16 @@ class Readings:
     ) -> Readings:
         """Make readings of columns: the times, the values, and which of them are readings."""
         parts, words = [], dict[str, Sequence[str]]()
-        for number, (name, (times, column, there)) in enumerate(columns.items()):
+        for number, (name, (times, column, are_readings)) in enumerate(columns.items()):
             read = reader.read_frame(column.to_frame(name), [name])[name]
             if read.dtype != np.float64:
-                codes, words[name] = pd.factorize(read)
+                codes, kinds = pd.factorize(read)
+                words[name] = kinds.tolist()
                 read = pd.Series(np.where(codes < 0, np.nan, codes.astype(np.float64)))
-            there = there & (times != _NO_TIME)
+            there = are_readings & (times != _NO_TIME)
             parts.append((np.full(int(there.sum()), number, dtype=np.int32), times[there], read.to_numpy()[there]))
-        joined = (np.concatenate(some) for some in zip(*parts, strict=True))
-        return cls(of_source, tuple(columns), *joined, zone, time_name, words, units)
+        codes, stamps, values = (np.concatenate(some) for some in zip(*parts, strict=True))
+        return cls(of_source, tuple(columns), codes, stamps, values, zone, time_name, words, units)
 
     def only(self, wanted: Collection[str]) -> Readings:
         """Return the readings of some tags."""
@@ -103,7 +103,7 @@ class Readings:
 
 
 def microseconds(times: pd.DatetimeIndex) -> IntArray:
-    """Return times as whole microseconds since 1970, in UTC if they have a zone; _NO_TIME for those that are missing."""
+    """Return times as whole microseconds since 1970, in UTC if they have a zone; _NO_TIME for missing ones."""
     return np.asarray((times if times.unit == "us" else times.as_unit("us")).asi8)
 
 
@@ -274,15 +274,18 @@ def _is_clock(column: pd.Series[Any], name: str, raw: RawTable) -> bool:
     if kind != "M" and not seems_time(column):
         return False
     sample = column_times(column.iloc[:_HEAD].dropna())
-    times = sample.typed if sample.typed is not None else pd.DatetimeIndex(sample.times)
+    if sample.typed is None and sample.times is None:
+        return False
+    times = sample.typed if sample.times is None else pd.DatetimeIndex(sample.times)
+    assert times is not None
     steps = np.diff(times.dropna().asi8)
     return len(steps) > 0 and bool(max((steps > 0).mean(), (steps < 0).mean()) >= _ASCENDING)
 
 
 def _broken_clocks(names: Sequence[str], clocks: Sequence[str], frame: pd.DataFrame) -> list[str]:
     """Return columns that are named as the columns of times are, but hold none."""
-    before = os.path.commonprefix(clocks)
-    after = os.path.commonprefix([name[::-1] for name in clocks])[::-1]
+    before = _common_start(clocks)
+    after = _common_start([name[::-1] for name in clocks])[::-1]
     others = [name for name in names if name not in clocks]
     return [
         name
@@ -291,6 +294,11 @@ def _broken_clocks(names: Sequence[str], clocks: Sequence[str], frame: pd.DataFr
         or (_TIME_WORD.search(after) and name.endswith(after))
         or (_TIME_WORD.search(name) and frame[name].dtype.kind not in "iuf")
     ]
+
+
+def _common_start(names: Sequence[str]) -> str:
+    first, last = min(names), max(names)
+    return first[: next((n for n, pair in enumerate(zip(first, last, strict=False)) if len({*pair}) > 1), len(first))]
 
 
 def _beside(names: Sequence[str], clocks: Collection[str]) -> dict[str, list[str]] | None:
@@ -447,8 +455,8 @@ def common_period(names: Sequence[str], times: Sequence[IntArray]) -> tuple[int,
             f"{name}: {_shown(first)} to {_shown(last)}" for name, first, last in zip(names, firsts, lasts, strict=True)
         ]
         raise TableError(
-            f"The areas have no time in common, so that they cannot be joined ({'; '.join(spans[:4])}). Export them for "
-            f"the same period, or read them apart."
+            f"The areas have no time in common, so that they cannot be joined ({'; '.join(spans[:4])}). Export them "
+            f"for the same period, or read them apart."
         )
     return min(lasts) - max(firsts), max(lasts) - min(firsts)
 
@@ -506,7 +514,7 @@ def _tag_notes(
 
 def _note_alignment(plan: Alignment, options: AlignOptions, tags: Sequence[TagNote], notebook: Notebook) -> None:
     """Say in words what was done."""
-    known = sorted(tag.interval for tag in tags if tag.interval == tag.interval)  # noqa: PLR0124 - not NaN
+    known = sorted(tag.interval for tag in tags if tag.interval == tag.interval)
     if options.step == NONE:
         said = f"The {len(tags):,} tags have times of their own: each time is a row, and tags without a reading there"
         notebook.add("joined files", f"{said} are missing.", len(tags))

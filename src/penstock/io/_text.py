@@ -310,7 +310,9 @@ def _read_readings(source: TextSource, encoding: str, layout: Layout, names: lis
         return None
     with _rows(source, encoding, layout) as stream:
         first = _parse(stream, source, encoding, layout, nrows=1000)
-    texts = [number for number, kind in zip(first.columns, first.dtypes, strict=True) if kind.kind not in "iufb"]
+    texts: list[Any] = [
+        number for number, kind in zip(first.columns, first.dtypes, strict=True) if kind.kind not in "iufb"
+    ]
     kinds = dict.fromkeys([names.index(tag), *(each for each in texts if not seems_time(first[each]))], "category")
     if names.index(value) in texts:
         return None
