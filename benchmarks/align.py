@@ -2,9 +2,9 @@
 
     python benchmarks/align.py [rows]     # 10 million rows by default; each part in a process of its own
 
-Long file: 200 tags with times of their own, in order of time or tag by tag, from CSV into a table. pandas reads the same
-file, rounds times down to the same step, averages, and makes a column of each tag (its own pivot of the times as they are
-would take 200 columns of every second). Memory is the most that the process took over its start.
+Long file: 200 tags with times of their own, in order of time or tag by tag, from CSV into a table. pandas reads the
+same file, rounds times down to the same step, averages, and makes a column of each tag (its own pivot of the times as
+they are would take 200 columns of every second). Memory is the most that the process took over its start.
 """
 
 from __future__ import annotations
@@ -103,9 +103,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         write_long(Path(folder) / "small.csv", 20_000, by_tag=False)
         for by_tag in (False, True):
-            path = Path(folder) / "long.csv"
+            path, order = Path(folder) / "long.csv", "tag by tag" if by_tag else "in order of time"
             write_long(path, rows, by_tag)
-            print(f"{rows:,} rows, {path.stat().st_size / 2**20:,.0f} MB, {'tag by tag' if by_tag else 'in order of time'}")
+            print(f"{rows:,} rows, {path.stat().st_size / 2**20:,.0f} MB, {order}")
             for part in ("penstock", "pandas"):
                 subprocess.run([sys.executable, __file__, part, str(path)], check=True)
 

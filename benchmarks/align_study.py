@@ -1,8 +1,8 @@
 """Choose the rules of the aligner by measurement: which step, and how long a reading stands.
 
-A plant of its own: a load that wanders and follows the day, and tags that follow it, each with a gain, a lag and noise, read
-at times of their own. One fault of six hours in one tag. Asked of each rule: is the most severe incident the fault, does
-it begin within two steps, does it name the tag. Rules are chosen with the first seeds and confirmed with others:
+A plant of its own: loads that wander and follow the day, and tags that follow them, each with a gain, a lag and noise,
+read at times of their own. One fault of six hours in one tag. Asked of each rule: is the most severe incident the
+fault, does it begin within two steps, does it name the tag. Chosen with the first seeds, confirmed with others:
 
     python benchmarks/align_study.py 0 1 2          # all rules
     python benchmarks/align_study.py 10 11 12 13    # others seeds
@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -30,7 +31,7 @@ START = int(pd.Timestamp("2024-03-01").value // 1000)
 
 @dataclass(frozen=True)
 class Rate:
-    """How tags are read: every so many seconds, with jitter, or only when they moved by a dead band (of their noise)."""
+    """How tags are read: every so many seconds, with jitter, or when they moved by a dead band (of their noise)."""
 
     seconds: float
     tags: int
@@ -55,7 +56,7 @@ PLANTS: dict[str, tuple[float, tuple[Rate, ...]]] = {
 @dataclass(frozen=True)
 class Readings:
     names: list[str]
-    codes: NDArray[np.int64]
+    codes: NDArray[np.integer]
     times: NDArray[np.int64]
     values: Floats
     tag: str  # with the fault
@@ -63,7 +64,7 @@ class Readings:
     end: int
 
 
-def wandering(grid: Floats, rng: np.random.Generator) -> Floats:
+def wandering(grid: Floats, rng: np.random.Generator) -> Any:
     """A load in 0..1: the day, the week and a slow random walk that is pulled back."""
     dt = grid[1] - grid[0]
     pull = np.exp(-dt / (2 * HOUR))
@@ -73,7 +74,7 @@ def wandering(grid: Floats, rng: np.random.Generator) -> Floats:
     return 0.5 + 0.2 * np.sin(2 * np.pi * grid / DAY) + 0.15 * walk
 
 
-def lagged(load: Floats, dt: float, lag: float) -> Floats:
+def lagged(load: Floats, dt: float, lag: float) -> Any:
     return pd.Series(load).ewm(alpha=1 - np.exp(-dt / lag), adjust=False).mean().to_numpy()
 
 

@@ -125,6 +125,17 @@ def fill_rows(
 
 
 @kernel
+def count_readings(codes: NDArray[np.integer], values: FloatArray, count: int) -> IntArray:
+    """Return how many readings each tag has, and how many of them are numbers."""
+    counts = np.zeros((2, count), dtype=np.int64)
+    for i in range(len(codes)):
+        counts[0, codes[i]] += 1
+        if np.isfinite(values[i]):
+            counts[1, codes[i]] += 1
+    return counts
+
+
+@kernel
 def sample_intervals(
     codes: NDArray[np.integer], times: IntArray, values: FloatArray, strides: IntArray, samples: IntArray
 ) -> IntArray:

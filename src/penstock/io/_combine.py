@@ -24,12 +24,14 @@ from penstock.io._readings import (
     long_readings,
     merge_periods,
     microseconds,
+    note_missing_times,
+    order_of_readings,
     refuse_some_zones,
     shared_stamps,
 )
-from penstock.io.align import NONE, Alignment, AlignOptions, order_readings
+from penstock.io.align import NONE, Alignment, AlignOptions
 from penstock.io.table import Notebook, TableError, TagNote
-from penstock.io.times import TimeOptions
+from penstock.io.times import TimeOptions, column_times
 
 _BEGINNINGS = frozenset(("start", "begin", "beginn", "from", "von"))
 _ENDS = frozenset(("end", "ende", "stop", "to", "until", "bis"))
@@ -168,30 +170,25 @@ def spread_tags(raw: RawTable, options: TimeOptions, taken: Collection[str], pla
     another row; where they do not, the readings are returned, to be put on one clock.
     """
     frame, (tag, value, unit) = raw.frame, reading_columns(raw.frame.columns)
-    if not tag or not value or {tag, value} & set(taken) or len(frame) < 4:
-        return raw
-    try:
-        when = list(find_clock(frame.iloc[:20], options, {tag, value}, Notebook(raw.name)).columns)
-    except TableError:  # reported where the time is read
-        return raw
-    others = [name for name in frame.columns if name not in (tag, value, *when)]
-    about = [name for name in others if plain_name(name) in _ABOUT_READINGS or frame[name].nunique() < 2]
-    if not when or any(name not in about and not seems_time(frame[name]) for name in others):
-        return raw
-    codes, tags = _tags_of(frame[tag])
+    when = _when_of_readings(raw, tag, value, options, taken)
+    codes, tags = _tags_of(frame[tag]) if when else (np.empty(0, dtype=np.int32), [])
     if not 2 <= len(tags) <= len(frame) / 2 or set(tags) & set(when):
         return raw
     found = Notebook(raw.name, log.strict)
-    clock = _clock_of_readings(frame[when], options, found)
+    clock = _clock_of_readings(frame, when, options, found)
     if clock.times is None:
         return raw
     stamps = microseconds(clock.times)
-    in_order = order_readings(codes, stamps, stamps)[:2] if (codes >= 0).all() else _ordered(codes, stamps)
-    again, shared = shared_stamps(*in_order, len(tags))
+    order = order_of_readings(codes, stamps)
+    ordered_codes, ordered = (codes, stamps) if order is None else (codes[order], stamps[order])
+    again, shared = shared_stamps(ordered_codes, ordered, len(tags))
     if again > 1 - _ONCE:
         return raw
-    units = {} if not unit else frame.groupby(codes)[unit].first().drop(-1, errors="ignore")
-    named = {tags[int(code)]: str(of) for code, of in dict(units).items() if pd.notna(of)}
+    named = {}
+    if unit:
+        units = frame[unit].groupby(codes, observed=True).first()
+        named = {tags[code]: str(units[code]) for code in range(len(tags)) if code in units and pd.notna(units[code])}
+    others = [name for name in frame.columns if name not in (tag, value, *when)]
     left = f" Left out: {listed(others)}." if others else ""
     if untagged := int((codes < 0).sum()):
         left += f" {counted(untagged, 'row')} without a tag left out."
@@ -206,36 +203,56 @@ def spread_tags(raw: RawTable, options: TimeOptions, taken: Collection[str], pla
     log.add("long format", f"{said}a column for each of the {len(tags):,} tags ({tag}).{left}", len(tags), (tag, value))
     log.notes += found.notes
     if again:
-        count = round(again * len(in_order[0]))
+        count = round(again * len(stamps))
         said = f"{counted(count, 'reading')} of {raw.name} at the time of another of the same tag; both count."
         log.add("duplicate readings", said, count)
     raw = replace(raw, units=named)
-    read = long_readings(raw, codes, tags, value, str(clock.name), clock.times, plan.values, log)
+    note_missing_times(stamps, raw.name, log)
+    del codes, stamps  # of ten million readings, 120 MB
+    read = long_readings(raw, ordered_codes, ordered, order, tags, value, clock, plan.values, log)
     return replace(read, time_reader=clock.reader)
+
+
+def _when_of_readings(raw: RawTable, tag: str, value: str, options: TimeOptions, taken: Collection[str]) -> list[str]:
+    """Return the columns of time of a table with a row for each reading; none if it is no such table."""
+    frame = raw.frame
+    if not tag or not value or {tag, value} & set(taken) or len(frame) < 4:
+        return []
+    try:
+        when = list(find_clock(frame.iloc[:20], options, {tag, value}, Notebook(raw.name)).columns)
+    except TableError:  # reported where the time is read
+        return []
+    for name in frame.columns:
+        about = name in (tag, value, *when) or plain_name(name) in _ABOUT_READINGS or frame[name].nunique() < 2
+        if not about and not seems_time(frame[name]):
+            return []
+    return when
 
 
 def _tags_of(column: pd.Series[Any]) -> tuple[NDArray[np.int32], list[str]]:
     """Return the number of each row's tag, -1 without one, and the tags, without blanks around them."""
-    codes, kinds = pd.factorize(column)
+    if isinstance(column.dtype, pd.CategoricalDtype):  # without the larger numbers that factorize makes
+        codes, kinds = column.cat.codes.to_numpy(), column.cat.categories
+    else:
+        codes, kinds = pd.factorize(column)
     numbers, names = pd.factorize(np.array([str(kind).strip() for kind in kinds], dtype=object))
     return np.append(numbers, -1).astype(np.int32)[codes], names.tolist()
 
 
-def _ordered(codes: NDArray[np.int32], stamps: NDArray[np.int64]) -> tuple[NDArray[np.integer], NDArray[np.int64]]:
-    there = codes >= 0
-    return order_readings(codes[there], stamps[there], stamps[there])[:2]
-
-
-def _clock_of_readings(when: pd.DataFrame, options: TimeOptions, notebook: Notebook) -> Clock:
+def _clock_of_readings(frame: pd.DataFrame, when: list[str], options: TimeOptions, notebook: Notebook) -> Clock:
     """Read the time of a table with a row for each reading, each text once: a time comes as often as there are tags."""
-    column = when.iloc[:, 0]
-    if when.shape[1] > 1 or column.dtype.kind in "iufM":
-        return find_clock(when, options, (), notebook)
+    column = frame[when[0]]
+    if column.dtype.kind == "M":  # without a copy, which `find_clock` would make
+        read = column_times(column, options)
+        return Clock(read.index(options.zone, when[0], notebook), when[0], (when[0],), read.reader(options.zone))
+    if len(when) > 1 or column.dtype.kind in "iuf":
+        return find_clock(frame[when], options, (), notebook)
     codes, texts = pd.factorize(column)
     clock = find_clock(pd.DataFrame({column.name: texts}), options, (), notebook)
     if clock.times is None:
         return clock
-    return replace(clock, times=clock.times.append(pd.DatetimeIndex([pd.NaT]).as_unit("us"))[codes])
+    none = pd.DatetimeIndex([pd.NaT]).as_unit("us").tz_localize(clock.times.tz)  # of missing texts
+    return replace(clock, times=pd.DatetimeIndex(clock.times.append(none)[codes]))
 
 
 def _spread_at_once(
@@ -322,14 +339,14 @@ def combine(
         if plan.group is not None or plan.align.step == NONE or _are_of_one_clock(raws, stamped):
             return _joined(raws, stamped, decimal, units, notebook)
     readings = []
-    for area, clock in zip(areas, clocks, strict=True):
-        if isinstance(area, Readings):
-            readings.append(area.only([name for name in area.names if plan.wanted(name)]))
-        elif clock is not None and clock.times is not None:
-            names = [name for name in area.frame.columns if name not in clock.columns and plan.wanted(name)]
-            if names:
-                own = area_readings(area, str(clock.name), clock.times, names, plan.values, notebook)
-                readings.append(replace(own, time_reader=clock.reader))
+    for area, its in zip(areas, clocks, strict=True):
+        used = () if its is None else its.columns
+        names = [name for name in area.names if name not in used and plan.wanted(name)]
+        if names and isinstance(area, Readings):
+            readings.append(area.only(names))
+        elif names and isinstance(area, RawTable) and its is not None and its.times is not None:
+            own = area_readings(area, str(its.name), its.times, names, plan.values, notebook)
+            readings.append(replace(own, time_reader=its.reader))
     frame, times, alignment, tags = align_all(
         readings, plan.align, {plan.label} - {None}, plan.max_cells, notebook, plan.known
     )
@@ -374,9 +391,10 @@ def _are_of_one_clock(tables: Sequence[RawTable], clocks: Sequence[Clock]) -> bo
     common = [each[(each >= first) & (each <= last)] for each in stamps]
     if min(map(len, common)) >= _FEWEST_COMMON:  # outside, only some areas have rows at all
         stamps = common
-    codes = np.repeat(np.arange(len(stamps)), [len(each) for each in stamps])
+    codes = np.repeat(np.arange(len(stamps), dtype=np.int32), [len(each) for each in stamps])
     times = np.concatenate(stamps)
-    return shared_stamps(*order_readings(codes, times, times)[:2], len(stamps))[1]
+    order = np.argsort(times, kind="stable")
+    return shared_stamps(codes[order], times[order], len(stamps))[1]
 
 
 def _joined(

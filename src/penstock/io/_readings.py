@@ -1,13 +1,12 @@
 """Make readings of tables in which tags have times of their own, and put them into rows of one clock.
 
-Three kinds of tables have such tags: areas with clocks that differ, a row for each reading (long), and a column of times
-beside each tag (pairs). All become `Readings`; `align_all` makes one table of them.
+Three kinds of tables have such tags: areas with clocks that differ, a row for each reading (long), and a column of
+times beside each tag (pairs). All become `Readings`; `align_all` makes one table of them.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,8 +19,8 @@ from numpy.typing import NDArray
 
 from penstock._messages import counted, duration_in_words, in_columns, listed
 from penstock._types import BoolArray, FloatArray
-from penstock.io._align_kernels import IntArray, count_neighbours
-from penstock.io._clock import seems_time
+from penstock.io._align_kernels import IntArray, count_neighbours, count_readings
+from penstock.io._clock import Clock, seems_time
 from penstock.io._numbers import ColumnReader, MissingCodes, text_column
 from penstock.io.align import NONE, Alignment, AlignOptions, align_readings, order_readings, plan_alignment
 from penstock.io.quality import is_bad, is_quality, tag_of
@@ -83,15 +82,16 @@ class Readings:
     ) -> Readings:
         """Make readings of columns: the times, the values, and which of them are readings."""
         parts, words = [], dict[str, Sequence[str]]()
-        for number, (name, (times, column, there)) in enumerate(columns.items()):
+        for number, (name, (times, column, are_readings)) in enumerate(columns.items()):
             read = reader.read_frame(column.to_frame(name), [name])[name]
             if read.dtype != np.float64:
-                codes, words[name] = pd.factorize(read)
+                codes, kinds = pd.factorize(read)
+                words[name] = kinds.tolist()
                 read = pd.Series(np.where(codes < 0, np.nan, codes.astype(np.float64)))
-            there = there & (times != _NO_TIME)
+            there = are_readings & (times != _NO_TIME)
             parts.append((np.full(int(there.sum()), number, dtype=np.int32), times[there], read.to_numpy()[there]))
-        joined = (np.concatenate(some) for some in zip(*parts, strict=True))
-        return cls(of_source, tuple(columns), *joined, zone, time_name, words, units)
+        codes, stamps, values = (np.concatenate(some) for some in zip(*parts, strict=True))
+        return cls(of_source, tuple(columns), codes, stamps, values, zone, time_name, words, units)
 
     def only(self, wanted: Collection[str]) -> Readings:
         """Return the readings of some tags."""
@@ -105,8 +105,8 @@ class Readings:
 
 
 def microseconds(times: pd.DatetimeIndex) -> IntArray:
-    """Return times as whole microseconds since 1970, in UTC if they have a zone; _NO_TIME for those that are missing."""
-    return np.asarray(times.as_unit("us").asi8)
+    """Return times as whole microseconds since 1970, in UTC if they have a zone; _NO_TIME for missing ones."""
+    return np.asarray((times if times.unit == "us" else times.as_unit("us")).asi8)
 
 
 def shared_stamps(codes: NDArray[np.integer], times: IntArray, count: int) -> tuple[float, bool]:
@@ -124,6 +124,16 @@ def shared_stamps(codes: NDArray[np.integer], times: IntArray, count: int) -> tu
     enough = counts[0] >= _FEWEST_READINGS
     shared = counts[2] >= SHARED * (counts[0] - counts[1] - 1)
     return float(counts[1].sum() / max(1, len(times))), bool(shared[enough].all())
+
+
+def order_of_readings(codes: NDArray[np.integer], times: IntArray) -> NDArray[np.integer] | None:
+    """Return the readings that have a tag (not -1) and a time, in order of time; None if all have, and are."""
+    small = np.int32 if len(times) < 2**31 else np.int64  # half of the memory
+    there = (times != _NO_TIME) & (codes >= 0)
+    if not there.all():
+        rows = np.flatnonzero(there)
+        return rows[np.argsort(times[rows], kind="stable")].astype(small)
+    return None if (times[1:] >= times[:-1]).all() else np.argsort(times, kind="stable").astype(small)
 
 
 def without_bad_readings(raw: RawTable, taken: Collection[str], notebook: Notebook) -> RawTable:
@@ -161,13 +171,14 @@ def area_readings(
         rows = np.flatnonzero(there)
         own_clock = len(rows) > 1 and (np.diff(rows) == 1).sum() < SHARED * (len(rows) - 1)
         columns[name] = (stamps, raw.frame[name], there if own_clock else np.ones(len(there), dtype=np.bool_))
-    _note_missing_times(stamps, raw.name, log)
+    note_missing_times(stamps, raw.name, log)
     found = Readings.of(raw.name, columns, times.tz, clock_name, reader, raw.units)
     reader.note(log)
     return found
 
 
-def _note_missing_times(stamps: IntArray, source: str, notebook: Notebook) -> None:
+def note_missing_times(stamps: IntArray, source: str, notebook: Notebook) -> None:
+    """Note rows whose time cannot be read."""
     without = int((stamps == _NO_TIME).sum())
     if without:
         said = f"{counted(without, 'row')} of {source} without a time stamp that can be read left out."
@@ -176,31 +187,36 @@ def _note_missing_times(stamps: IntArray, source: str, notebook: Notebook) -> No
 
 def long_readings(
     raw: RawTable,
-    tag_codes: NDArray[np.integer],
+    codes: NDArray[np.integer],
+    stamps: IntArray,
+    order: NDArray[np.integer] | None,
     tags: Sequence[str],
     value: str,
-    clock_name: str,
-    times: pd.DatetimeIndex,
+    clock: Clock,
     options: ValueOptions,
     notebook: Notebook,
 ) -> Readings:
-    """Make readings of a table with a row for each of them; `tag_codes` are −1 for rows without a tag."""
-    stamps = microseconds(times)
+    """Make readings of a table with a row for each of them.
+
+    codes, stamps : of the readings in order of time.
+    order : the rows of the table that these are from; None for all as they are.
+    """
     column, reader = raw.frame[value], options.reader(raw.decimal, raw.name)
-    _note_missing_times(stamps, raw.name, notebook)
+    zone, name = None if clock.times is None else clock.times.tz, str(clock.name)
     if isinstance(column.dtype, np.dtype) and column.dtype.kind in "iuf":
-        numbers = reader.read_frame(column.to_frame(), [value])[value].to_numpy()
-        there = (stamps != _NO_TIME) & (tag_codes >= 0)
-        if not there.all():
-            tag_codes, stamps, numbers = tag_codes[there], stamps[there], numbers[there]
-        found = Readings(raw.name, tuple(tags), tag_codes, stamps, numbers, times.tz, clock_name, units=raw.units)
+        numbers = column.to_numpy()
+        if column.dtype != np.float64 or options.codes.numbers or np.isinf(numbers).any():
+            numbers = reader.read_frame(column.to_frame(), [value])[value].to_numpy()
+        numbers = numbers if order is None else numbers[order]
+        found = Readings(raw.name, tuple(tags), codes, stamps, numbers, zone, name, units=raw.units)
     else:
+        column = column if order is None else column.iloc[order]
         columns = {}
         for code, tag in enumerate(tags):
-            mine = tag_codes == code
+            mine = codes == code
             rows = np.ones(int(mine.sum()), dtype=np.bool_)
             columns[tag] = (stamps[mine], column[mine].reset_index(drop=True), rows)
-        found = Readings.of(raw.name, columns, times.tz, clock_name, reader, raw.units)
+        found = Readings.of(raw.name, columns, zone, name, reader, raw.units)
     reader.note(notebook)
     return found
 
@@ -260,15 +276,18 @@ def _is_clock(column: pd.Series[Any], name: str, raw: RawTable) -> bool:
     if kind != "M" and not seems_time(column):
         return False
     sample = column_times(column.iloc[:_HEAD].dropna(), TimeOptions())
-    times = sample.typed if sample.typed is not None else pd.DatetimeIndex(sample.times)
+    if sample.typed is None and sample.times is None:
+        return False
+    times = sample.typed if sample.times is None else pd.DatetimeIndex(sample.times)
+    assert times is not None
     steps = np.diff(times.dropna().asi8)
     return len(steps) > 0 and bool(max((steps > 0).mean(), (steps < 0).mean()) >= _ASCENDING)
 
 
 def _broken_clocks(names: Sequence[str], clocks: Sequence[str], frame: pd.DataFrame) -> list[str]:
     """Return columns that are named as the columns of times are, but hold none."""
-    before = os.path.commonprefix(clocks)
-    after = os.path.commonprefix([name[::-1] for name in clocks])[::-1]
+    before = _common_start(clocks)
+    after = _common_start([name[::-1] for name in clocks])[::-1]
     others = [name for name in names if name not in clocks]
     return [
         name
@@ -277,6 +296,11 @@ def _broken_clocks(names: Sequence[str], clocks: Sequence[str], frame: pd.DataFr
         or (_TIME_WORD.search(after) and name.endswith(after))
         or (_TIME_WORD.search(name) and frame[name].dtype.kind not in "iuf")
     ]
+
+
+def _common_start(names: Sequence[str]) -> str:
+    first, last = min(names), max(names)
+    return first[: next((n for n, pair in enumerate(zip(first, last, strict=False)) if len({*pair}) > 1), len(first))]
 
 
 def _beside(names: Sequence[str], clocks: Collection[str]) -> dict[str, list[str]] | None:
@@ -433,8 +457,8 @@ def common_period(names: Sequence[str], times: Sequence[IntArray]) -> tuple[int,
             f"{name}: {_shown(first)} to {_shown(last)}" for name, first, last in zip(names, firsts, lasts, strict=True)
         ]
         raise TableError(
-            f"The areas have no time in common, so that they cannot be joined ({'; '.join(spans[:4])}). Export them for "
-            f"the same period, or read them apart."
+            f"The areas have no time in common, so that they cannot be joined ({'; '.join(spans[:4])}). Export them "
+            f"for the same period, or read them apart."
         )
     return min(lasts) - max(firsts), max(lasts) - min(firsts)
 
@@ -447,7 +471,7 @@ def _without_rare(
     names: list[str], codes: NDArray[np.integer], times: IntArray, values: FloatArray, notebook: Notebook
 ) -> tuple[list[str], NDArray[np.integer], IntArray, FloatArray]:
     """Leave out tags with so few readings that nothing is usual for them."""
-    readings = np.bincount(codes[np.isfinite(values)], minlength=len(names))
+    readings = count_readings(codes, values, len(names))[1]
     rare = readings < min(_FEWEST_READINGS, int(readings.max(initial=0)))
     if not rare.any():
         return names, codes, times, values
@@ -471,8 +495,7 @@ def _tag_notes(
     zone: dt.tzinfo | None,
 ) -> Iterator[TagNote]:
     p = len(plan.tags)
-    readings = np.bincount(codes, minlength=p)
-    bad = readings - np.bincount(codes[np.isfinite(values)], minlength=p)
+    readings, numbers = count_readings(codes, values, p)
     last = np.zeros(p, dtype=np.int64)
     last[codes] = times  # times ascend: the last one stays
     first = np.zeros(p, dtype=np.int64)
@@ -484,7 +507,7 @@ def _tag_notes(
             tag.interval / 1e6 if tag.interval else np.nan,
             tag.hold / 1e6,
             int(readings[code]),
-            int(bad[code]),
+            int(readings[code] - numbers[code]),
             float(held[code] / rows),
             float(1 - (own[code] + held[code]) / rows),
             *(end if zone is None else end.tz_convert(zone) for end in ends),

@@ -23,7 +23,8 @@ import numpy as np
 import pandas as pd
 
 from penstock._messages import counted, listed, quoted
-from penstock.io._combine import RawTable, own_names
+from penstock.io._clock import seems_time
+from penstock.io._combine import RawTable, own_names, reading_columns
 from penstock.io._encodings import UTF8, Encoding, find_encoding, marked_encoding
 from penstock.io._layout import (
     HEAD_BYTES,
@@ -36,6 +37,7 @@ from penstock.io._layout import (
     refuse_foreign,
     single_blanks,
 )
+from penstock.io._long_text import MOST_EXPECTED, PIECE, read_in_pieces
 from penstock.io.table import Notebook, TableError
 
 LONGEST_LINE = 64 * 2**20  # bytes
@@ -45,6 +47,7 @@ _OLD_PANDAS = tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1)
 _EXACTLY: dict[str, Any] = {"float_precision": "round_trip"} if _OLD_PANDAS else {}
 _LARGE = 5 * 2**20  # bytes: from here on pandas reads in parallel
 _SMALL, _LARGEST_BATCH = 2**20, 2**26  # bytes of files that are read together, and of all of them at once
+_LONG = 32 * 2**20  # bytes: from here on a text with a row for each reading is read in pieces
 _NEWLINE, _QUOTE = 10, 34
 
 
@@ -240,6 +243,7 @@ class TextOptions:
     decimal: str | None = None
     thousands: str | None = None
     encoding: str | None = None
+    keep_times: bool = False  # as they are written, since the user says how to read them
 
     def check(self) -> None:
         for option in ("separator", "decimal", "thousands"):
@@ -308,7 +312,7 @@ def _read_as(source: TextSource, encoding: Encoding, options: TextOptions, noteb
     decimal = options.decimal or {".": ",", ",": "."}.get(options.thousands or "")  # the sign that thousands leave
     layout = find_layout(head.decode(), source.name, options.separator, decimal)
     names, unnamed = column_names(layout, source.name)
-    frame = _read_checked(source, encoding, layout)
+    frame = _read_checked(source, encoding, layout, None if options.keep_times else names)
     frame.columns = pd.Index(names)
     _note_layout(layout, frame, source, options, notebook)
     bare = (re.sub(r"^[\[(]([^\[\]()]*)[\])]$", r"\1", unit.strip()).strip() for unit in layout.units)
@@ -317,9 +321,16 @@ def _read_as(source: TextSource, encoding: Encoding, options: TextOptions, noteb
     return Read(RawTable(source.name, frame, layout.decimal, unnamed, units), layout, encoding, above)
 
 
-def _read_checked(source: TextSource, encoding: Encoding, layout: Layout) -> pd.DataFrame:
-    """Return all rows; TableError if there are none, or if a line has too few or too many fields."""
-    frame = _read_frame(source, encoding, layout)
+def _read_checked(
+    source: TextSource, encoding: Encoding, layout: Layout, names: list[str] | None = None
+) -> pd.DataFrame:
+    """Return all rows; TableError if there are none, or if a line has too few or too many fields.
+
+    names : of the columns, if the text may be read in pieces.
+    """
+    frame = None if names is None else _read_readings(source, encoding, layout, names)
+    if frame is None:
+        frame = _read_frame(source, encoding, layout)
     if frame.empty:
         raise TableError(f"{source.name} has a header but no rows. Check that the export was complete.")
     if frame.iloc[:, -1].isna().any():  # a short line has missing values at its end
@@ -394,6 +405,27 @@ def column_names(layout: Layout, name: str) -> tuple[list[str], tuple[str, ...]]
     """Return the names of all columns, and those of columns without one."""
     given = layout.names or ()
     return own_names([given[number] if number < len(given) else "" for number in range(layout.width)], name)
+
+
+def _read_readings(source: TextSource, encoding: Encoding, layout: Layout, names: list[str]) -> pd.DataFrame | None:
+    """Read a long text with a row for each reading in pieces; None if it is none, or cannot be read so."""
+    tag, value, _ = reading_columns(names)
+    if source.most_bytes < _LONG or not tag or not value:
+        return None
+    with _rows(source, encoding, layout) as stream:
+        first = _parse(stream, source, encoding, layout, nrows=1000)
+    texts: list[Any] = [
+        number for number, kind in zip(first.columns, first.dtypes, strict=True) if kind.kind not in "iufb"
+    ]
+    kinds = dict.fromkeys([names.index(tag), *(each for each in texts if not seems_time(first[each]))], "category")
+    if names.index(value) in texts:
+        return None
+    with source.open() as file:
+        start = _read(file, source.name, 2**16)
+    rows = int(1.2 * source.most_bytes * start.count(b"\n") / len(start))
+    with _rows(source, encoding, layout) as stream:
+        pieces: Any = _parse(stream, source, encoding, layout, chunksize=PIECE, dtype=kinds)
+        return read_in_pieces(pieces, min(rows, MOST_EXPECTED))
 
 
 def _read_frame(source: TextSource, encoding: Encoding, layout: Layout) -> pd.DataFrame:

@@ -1,13 +1,14 @@
 """Put readings of tags that have clocks of their own into rows of one clock.
 
 In: readings, each a tag (as a number), a time (whole microseconds) and a value. Out: a row for each step of time in
-which at least one tag has a reading of its own. The one idea: a row stands for the step that begins at its stamp, and is
-made when that step is over. In it, a tag has the mean of its readings in the step (the last one, if it is a state), else
-its last reading before, if that is not older than is usual for this tag (`AlignedTag.hold`), else nothing. So no value
-comes from after its step, a gap in all tags stays a gap, and an incident is dated at most one step too early.
+which at least one tag has a reading of its own. The one idea: a row stands for the step that begins at its stamp, and
+is made when that step is over. In it, a tag has the mean of its readings in the step (the last one, if it is a state),
+else its last reading before, if that is not older than is usual for this tag (`AlignedTag.hold`), else nothing. So no
+value comes from after its step, a gap in all tags stays a gap, and an incident is dated at most one step too early.
 
 `align_readings` does this for all readings of a file, `Aligner` for readings as they come: the same kernel, and the
-same bits wherever the stream is cut. `plan_alignment` chooses the step and the holds (docs/decisions/0022-one-clock.md).
+same bits wherever the stream is cut. `plan_alignment` chooses the step and how long readings stand, as measured in
+docs/decisions/0022-one-clock.md.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from penstock.io._align_kernels import (
     TOO_LATE,
     WAITING,
     IntArray,
+    count_readings,
     count_rows,
     fill_rows,
     has_few_levels,
@@ -268,6 +270,9 @@ class Aligner:
         self._marks = np.zeros(_MARKS, dtype=np.int64)
         self._marks[[NEWEST, CLOSED, LATE_TIME]] = _NEVER
         self._marks[OLDEST] = -_NEVER
+        self._codes: IntArray = np.empty(0, dtype=np.int64)
+        self._times: IntArray = np.empty(0, dtype=np.int64)
+        self._values: FloatArray = np.empty(0)
         self._make_room(min(_FIRST_WAITING, self._most_waiting))
         self._none = AlignedRows(np.empty(0, dtype=np.int64), np.empty((0, len(alignment.tags))))
 
@@ -352,10 +357,8 @@ class Aligner:
 
     def _make_room(self, size: int) -> None:
         n = self.waiting
-        codes, times, values = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64), np.empty(size)
-        if n:
-            codes[:n], times[:n], values[:n] = self._codes[:n], self._times[:n], self._values[:n]
-        self._codes, self._times, self._values = codes, times, values
+        self._codes, self._times = np.resize(self._codes[:n], size), np.resize(self._times[:n], size)
+        self._values = np.resize(self._values[:n], size)
 
     def state(self) -> dict[str, Any]:
         """Return what `restore` takes: an aligner that goes on from here gives the same bits."""
@@ -438,7 +441,7 @@ def tag_intervals(codes: NDArray[np.integer], times: IntArray, values: FloatArra
     >>> [found.tolist() for found in tag_intervals(np.array([0, 1, 0, 1, 0, 0]), times, np.ones(6), 3)]
     [[10, 10, 10], [10], []]
     """
-    sizes = np.bincount(codes, minlength=count)
+    sizes = count_readings(codes, values, count)[0]
     samples = np.zeros((count, _SAMPLE), dtype=np.int64)
     filled = sample_intervals(codes, times, values, 1 + sizes // _SAMPLE, samples)
     return [np.sort(sample[:size]) for sample, size in zip(samples, filled.tolist(), strict=True)]
@@ -446,7 +449,7 @@ def tag_intervals(codes: NDArray[np.integer], times: IntArray, values: FloatArra
 
 @dataclass(frozen=True)
 class AlignOptions:
-    """How tags with clocks of their own are put into rows: `step` in microseconds, AUTO or NONE; `hold` for all tags."""
+    """How tags are put on one clock: `step` in microseconds, AUTO or NONE; `hold` of all tags, or None."""
 
     step: int | str = AUTO
     hold: int | None = None

@@ -1,8 +1,8 @@
 """Make rows of a stream of readings: each tag at its own time, one or several in a line or message.
 
 In: batches of a `RowSource`, each row of which is a reading (tag, time, value), or has readings of some tags alone.
-Out: batches of rows of one clock, made by the same `Aligner` as those of a file, when a step is over. What waits for the
-end of its step is part of the position, so that a stream that is killed goes on to the same bits.
+Out: batches of rows of one clock, made by the same `Aligner` as those of a file, when a step is over. What waits for
+the end of its step is part of the position, so that a stream that is killed goes on to the same bits.
 """
 
 from __future__ import annotations

@@ -164,7 +164,7 @@ def read_table(
     missing values: Of 2 values in columns of numbers 1 is missing.
     """
     notebook = Notebook(source_name(source), strict)
-    text = TextOptions(separator, decimal, thousands, encoding)
+    text = TextOptions(separator, decimal, thousands, encoding, keep_times=time_format is not None)
     files = FileOptions(text, sheet, default_max_bytes() if max_bytes is None else max_bytes, _names(names, "names"))
     inputs = _InputOptions(
         None if columns is None else _names(columns, "columns"),
@@ -188,10 +188,11 @@ def read_table(
         if len(raws) == 1:
             check_orientation(raws[0], notebook)
         raws = [without_bad_readings(each, inputs.taken, notebook) for each in raws]
-        tables: list[Area] = [*raws]
+        tables: list[Area] = list(raws) if inputs.label is not None or inputs.group is not None else []
         if inputs.label is None and inputs.group is None:
             raws = with_file_names(raws, clock)
-            tables = [_with_own_times(each, clock, inputs.taken, joining, notebook) for each in raws]
+            while raws:  # a long table is not kept beside its readings
+                tables.append(_with_own_times(raws.pop(0), clock, inputs.taken, joining, notebook))
         tables = _with_area_names(tables, clock, inputs.taken, notebook)
         if isinstance(source, str | os.PathLike) and not is_address(source):
             tables = records_among(tables, clock, inputs.taken, notebook)
@@ -406,7 +407,7 @@ def _made_of(
     if groups is not None:
         rows = rows[np.argsort(groups.codes[rows], kind="stable")]
     _refuse_few_rows(len(rows), fewest_rows, notebook.source)
-    values = frame[names]
+    values = frame if names == list(frame.columns) else frame[names]
     if combined.alignment is None:
         values = numbers_and_texts(frame, names, notebook, combined.decimal, thousands, codes)
     label = None if inputs.label is None else frame[inputs.label]
