@@ -197,7 +197,8 @@ class TableColumns:
         self._objective, self._seed, self._K = objective, seed, n_components
         self._operator = Operator.of(objective.terms)
         self._table = None if objective.A is None or not objective.alpha else fill_with_means(objective.A)
-        self._Q = self._Y = self.W = np.zeros((objective.n_rows, 0))
+        self._room = np.empty((objective.n_rows, basis_size(n_components)), order="F")  # Q is its first columns
+        self._Q, self._Y, self.W = self._room[:, :0], self._room[:, :0], self._room[:, :0]
 
     def draw(self) -> FloatArray:
         self._Y = draw_columns(self._seed, 0, self._objective.n_rows, self._K) - 0.5
@@ -205,7 +206,11 @@ class TableColumns:
 
     def extend(self, extension: Extension) -> Products:
         Q, V = extension.apply(self._Q, self._Y)
-        self._Q, self._Y = np.concatenate([Q, V], axis=1), np.zeros_like(V)
+        before, after = Q.shape[1], Q.shape[1] + V.shape[1]
+        if extension.turned is not None:
+            self._room[:, :before] = Q
+        self._room[:, before:after] = V
+        self._Q, self._Y = self._room[:, :after], np.zeros_like(V)
         if self._operator.structure:
             full = np.pad(V, ((0, 0), (0, self._K - V.shape[1])))  # sums along a tree have room for K columns
             self._Y += self._operator.structure * self._objective.spread(full)[:, : V.shape[1]]
