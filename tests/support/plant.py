@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 MINUTE = pd.Timedelta(minutes=1)
 START = pd.Timestamp("2025-03-01")  # a month of 31 days: the first twelve days can be read with the month first
 NOTICEABLE = 4.0  # widths of a tag's scatter from which a deviation can be seen
-NOISIER = 20.0  # times, and always too low, where a contact is loose
+NOISIER = 12.0  # times, and always too low, where a contact is loose
 LASTING = 5  # minutes that it is so
 
 
@@ -80,7 +80,7 @@ FAULTS = {
     "stands still": FaultKind("TT102", (), 10, "the return temperature stands still while the plant moves"),
     "leak": FaultKind("PT102", ("FT102", "PT101", "FT101"), 6, "header pressure and return flow fall together"),
     "relief valve": FaultKind("ZT105", (), 5, "the relief valve, which never moved, opens to 80 %"),
-    "noisy": FaultKind("JT101", (), 6, "the pump power is twenty times as noisy as usual, and low, by a loose contact"),
+    "noisy": FaultKind("JT101", (), 6, "the pump power is twelve times as noisy as usual, and low, by a loose contact"),
 }
 # A column that never moved is left out by today's code.
 NOT_IN_PLAIN_FILES = frozenset({"relief valve"})
@@ -142,7 +142,7 @@ class Record:
         begin, end = (float((moment - begun).total_seconds()) for moment in (self.fault.start, self.fault.end))
         within = (seconds >= begin) & (seconds < end)
         if self.fault.kind == "noisy" and name == self.fault.tag:
-            noise = np.where(within, -NOISIER * np.abs(noise), noise)
+            noise = np.where(within, -NOISIER * (tag.noise / 2 + np.abs(noise)), noise)
         values = values + noise
         if name in self._frozen:
             values = np.where(within, self._frozen[name], values)
@@ -211,8 +211,9 @@ def draw_record(kind: str, seed: int = 0, days: int = 21, start: pd.Timestamp = 
     scatter = {name: _unexplained(faultless, name) for name in tags}
     if kind == "noisy":
         seconds = np.arange(0, 60 * n, 60, dtype=np.float64)
-        noise = NOISIER * BY_NAME[faulty.tag].noise * _scatter(seconds, seed, NAMES.index(faulty.tag))
-        visible = _first_away(noise * _within(n, rows), scatter[faulty.tag], lasting=1)
+        noise = 0.5 + np.abs(_scatter(seconds, seed, NAMES.index(faulty.tag)))
+        low = NOISIER * BY_NAME[faulty.tag].noise * noise * _within(n, rows)
+        visible = _first_away(low, scatter[faulty.tag], lasting=1)
     else:
         visible = min(_first_away(truth[name] - faultless[name], scatter[name]) for name in tags)
     fault = Fault(kind, faulty.tag, tags, index[rows.start], index[rows.stop], index[visible])
