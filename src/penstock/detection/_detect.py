@@ -364,7 +364,7 @@ def fit_model(source: Any, **given: Any) -> Model:
         Rows.
     timezone, day_first, time_format, names, separator, decimal, thousands, missing : as in `detect`
         How the text is written.
-    encoding, sheet, max_bytes, units, step, hold : as in `detect`
+    encoding, sheet, query, max_bytes, units, step, hold : as in `detect`
         Files, and the clock that tags are put on, which the model keeps for new data.
     method, ordered, parameters, random_state, fit_rows, progress : as in `detect`
         The detector, and how it is fitted.

@@ -193,9 +193,8 @@ class CleanBytes:
         self._total += len(chunk)
         if self._total > self._source.max_bytes:
             raise self._too_large(f"holds more than {self._source.max_bytes:,} bytes of text")
+        self._lines += chunk.count(b"\n")
         most = most_cells(self._source.max_bytes)
-        if not 0 < self._source.most_bytes <= most:  # else there cannot be more cells: each takes a byte
-            self._lines += chunk.count(b"\n")
         if self._lines * self._width > most:
             raise self._too_large(f"has more than {most:,} cells in rows of {self._width:,}")
         if b"\0" in chunk:
