@@ -5,7 +5,8 @@ read at times of their own. One fault of six hours in one tag. Asked of each rul
 fault, does it begin within two steps, does it name the tag. Chosen with the first seeds, confirmed with others:
 
     python benchmarks/align_study.py 0 1 2          # all rules
-    python benchmarks/align_study.py 10 11 12 13    # others seeds
+    python benchmarks/align_study.py 10 11 12 13 "median, up" "1.5 x q99"    # other seeds, one rule
+    python benchmarks/align_study.py 10 11 12 13 "median, up" "1.5 x q99" together    # the same plants on one clock
 """
 
 from __future__ import annotations
@@ -78,8 +79,8 @@ def lagged(load: Floats, dt: float, lag: float) -> Any:
     return pd.Series(load).ewm(alpha=1 - np.exp(-dt / lag), adjust=False).mean().to_numpy()
 
 
-def make_plant(name: str, seed: int) -> Readings:
-    """All readings of a plant, in order of time, with a fault in one tag for six hours."""
+def make_plant(name: str, seed: int, together: bool) -> Readings:
+    """All readings of a plant, in order of time, with a fault in one tag for six hours; `together`: at equal times."""
     days, rates = PLANTS[name]
     rng = np.random.default_rng([seed, list(PLANTS).index(name)])
     dt = 10.0
@@ -96,10 +97,12 @@ def make_plant(name: str, seed: int) -> Readings:
         truth = sum(gain * lagged(drive, dt, lag) for gain, drive in zip(gains, drives, strict=True)) + 50
         when = np.arange(rng.uniform(0, rate.seconds), days * DAY, rate.seconds)
         when = np.sort(when + rate.jitter * rng.normal(size=len(when)))
+        if together:
+            when = np.arange(0.0, days * DAY, max(MINUTE, float(np.median([each_.seconds for each_ in each]))))
         value = np.interp(when, grid, truth) + noise * rng.normal(size=len(when))
         if code == faulty:
             value = value + np.where((when >= begin) & (when < begin + length), rng.choice([-1, 1]) * 8 * noise, 0.0)
-        if rate.dead_band:
+        if rate.dead_band and not together:
             kept = exceptions(value, rate.dead_band * noise)
             when, value = when[kept], value[kept]
         codes.append(np.full(len(when), code))
@@ -191,10 +194,10 @@ def assess(plant: Readings, step_rule: str, hold_rule: str) -> dict[str, object]
     return result
 
 
-def run(seeds: list[int], steps: list[str], holds: list[str]) -> Iterator[dict[str, object]]:
+def run(seeds: list[int], steps: list[str], holds: list[str], together: bool) -> Iterator[dict[str, object]]:
     for name in PLANTS:
         for seed in seeds:
-            plant = make_plant(name, seed)
+            plant = make_plant(name, seed, together)
             for step_rule in steps:
                 for hold_rule in holds:
                     result = assess(plant, step_rule, hold_rule)
@@ -204,10 +207,11 @@ def run(seeds: list[int], steps: list[str], holds: list[str]) -> Iterator[dict[s
 
 def main() -> None:
     seeds = [int(word) for word in sys.argv[1:] if word.isdigit()] or [0, 1, 2]
-    picked = [word for word in sys.argv[1:] if not word.isdigit()]
+    together = "together" in sys.argv
+    picked = [word for word in sys.argv[1:] if not word.isdigit() and word != "together"]
     steps = [rule for rule in STEPS if not picked or rule in picked]
     holds = [rule for rule in HOLDS if not picked or rule in picked]
-    table = pd.DataFrame(run(seeds, steps, holds))
+    table = pd.DataFrame(run(seeds, steps, holds, together))
     pd.set_option("display.width", 250, "display.max_columns", 40, "display.max_rows", 200)
     table["all"] = table["found"] & table["begins"] & table["named"]
     measures = {"found": "mean", "begins": "mean", "named": "mean", "all": "mean", "delay": "median", "seconds": "mean"}
