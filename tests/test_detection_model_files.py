@@ -176,7 +176,7 @@ def loaded(path: Path, state: dict[str, Any], *, on_disk: bool = True) -> Model 
 
 
 # Fields that the first files lack: tests/golden has some of those.
-NEW = [("reading", "group"), ("reading", "time_format"), ("reading", "names")]
+NEW = [("reading", "group"), ("reading", "time_format"), ("reading", "names"), ("inputs", "roles")]
 WRONG = [None, True, -1, 3, 10**30, 1.5, float("nan"), float("inf"), -1.0, "", "strange", "a >", [], [1], ["x"],
          ["x", "x"], {}, {"x": 1}, np.zeros(3), np.zeros((0, 2)), [{}], [[]],
          {"minimum": np.zeros(1), "maximum": np.zeros(1)}]  # fmt: skip
