@@ -221,12 +221,14 @@ def test_a_huge_or_constant_column_encoded() -> None:
     wild = encoding.apply(np.array([[1.7e308] * 5, [-1.7e308] * 5, [5e-324] * 5, [np.nan] * 5]))
     assert np.isfinite(wild[:3]).all()
     assert np.isnan(wild[3]).all()
-    assert encoding.apply(np.array([[0.0, 3.0, 7.0, 0.0, np.nan]]))[0, 1] == math.log1p(3.0)
+    moved = encoding.apply(np.array([[0.0, 3.0, 14.0, 0.0, np.nan], [0.0, 1e-9, 7.00001, 0.0, np.nan]]))
+    np.testing.assert_allclose(moved[0, 1:3], np.log1p([3e3, 1e3]), rtol=1e-12)
+    assert (moved[1, 1:3] == 0).all()  # rounding is no move
 
 
 def test_a_constant_is_constant_however_its_mean_is_rounded() -> None:
     A = np.full((10, 1), 0.1)
-    assert learn_encoding(A).spread[0] == 1.0
+    assert learn_encoding(A).spread[0] == 1e-3
 
 
 @pytest.mark.parametrize("p", [1, 7, 8, 9, 16, 21])

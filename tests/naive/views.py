@@ -27,7 +27,10 @@ def min_max(X, rows):
 
 
 def learn_encoding(A):
-    """Of each column: the largest absolute value, and in units of it the median and the standard deviation."""
+    """Of each column: the largest absolute value, and in units of it the median and the standard deviation.
+
+    Of a constant, in place of the latter, what counts as a move: a thousandth of its level, or of 1.
+    """
     columns = []
     for d in range(len(A[0])):
         known = readings(row[d] for row in A)
@@ -37,15 +40,18 @@ def learn_encoding(A):
         median = (scaled[(n - 1) // 2] + scaled[n // 2]) / 2
         mean = math.fsum(scaled) / n
         deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in scaled) / n)
-        columns.append((unit, median, deviation if scaled[0] < scaled[-1] else 1.0))
+        varies = scaled[0] < scaled[-1] and deviation > 0
+        columns.append((unit, median, deviation if varies else 1e-3, not varies))
     return columns
 
 
 def encode(columns, row):
     """sign(z)·log(1 + |z|) with z = (x − median)/standard deviation."""
     out = []
-    for value, (unit, median, deviation) in zip(row, columns, strict=True):
+    for value, (unit, median, deviation, constant) in zip(row, columns, strict=True):
         z = (float(value) / unit - median) / deviation
+        if constant and abs(z) < 1:
+            z = 0.0  # rounding
         out.append(z if math.isnan(z) else math.copysign(math.log1p(min(abs(z), 1e300)), z))
     return out
 

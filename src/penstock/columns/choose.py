@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from penstock._types import FloatArray
+from penstock._types import BoolArray, FloatArray
 from penstock.columns._patterns import LIKE_A_LABEL
 from penstock.columns.check import SAYS_QUALITY, ColumnReport, check_columns
 from penstock.columns.roles import (
@@ -25,6 +25,7 @@ from penstock.columns.roles import (
     InputRole,
 )
 from penstock.io import Table, TableError, refuse_unknown
+from penstock.sensors.readings import changes_seldom
 
 ONE_HOT, RARITY = "one-hot", "rarity"
 LIKE_A_COUNTER = "It only rises, like a counter."
@@ -94,7 +95,7 @@ class InputChoice:
     as_they_are: tuple[str, ...]
     encoded: tuple[Encoding, ...]
     left_out: tuple[LeftOut, ...]
-    roles: Mapping[str, InputRole] = field(default_factory=dict)  # of `as_they_are`; a sensor if it has none
+    roles: Mapping[str, InputRole] = field(default_factory=dict)  # of `names`; a sensor if it has none
 
     @property
     def counts(self) -> dict[str, int]:
@@ -106,9 +107,8 @@ class InputChoice:
         return (*self.as_they_are, *(name for encoding in self.encoded for name in encoding.names))
 
     def role_of(self, name: str) -> InputRole:
-        """Return the role of an input; a column of an encoding is 1 or 0."""
-        encoded = (name for each in self.encoded if each.method == ONE_HOT for name in each.names)
-        return self.roles.get(name) or (InputRole(STATE, levels=(0.0, 1.0)) if name in encoded else InputRole())
+        """Return the role of an input."""
+        return self.roles.get(name, InputRole())
 
     def plausible(self, expected: FloatArray, units: Mapping[str, str]) -> FloatArray:
         """Return expected values (n, p) as they can be shown: within what each input can be; see `InputRole`."""
@@ -210,6 +210,7 @@ def choose_inputs(
     labels: bool = False,
     constants: bool = False,
     drivers: bool = True,
+    learnt: BoolArray | None = None,
 ) -> InputChoice:
     """Choose the inputs by the reports: numbers as they are, text of few kinds encoded, useless columns left out.
 
@@ -223,6 +224,7 @@ def choose_inputs(
     labels : take columns that look like a label for inputs.
     constants : take columns that never changed for inputs: that one moves later is news.
     drivers : take drivers for inputs; else they are left out, where a method would score them.
+    learnt : (n,) the rows that are learnt from, all if None: as in `check_columns`.
     """
     known = {report.name: report for report in (check_columns(table) if reports is None else reports)}
     plain: list[str] = []
@@ -241,6 +243,9 @@ def choose_inputs(
         else:
             encoded.append(learn_encoding(name, table.values[name]))
     roles = {name: _input_role(known[name]) for name in plain}
+    for encoding in encoded:
+        values = table.values[encoding.column]
+        roles |= _encoded_roles(encoding, values if learnt is None else values[learnt])
     if strict and (left_out or encoded):
         odd = [f"{each.name!r} ({each.reason})" for each in left_out]
         odd += [f"{each.column!r} (It is text.)" for each in encoded]
@@ -269,6 +274,18 @@ def _reason_to_leave_out(report: ColumnReport, kept: bool, labels: bool, constan
     if not drivers:
         reasons[DRIVER] = A_DRIVER
     return reasons.get(report.role, "")
+
+
+def _encoded_roles(encoding: Encoding, values: pd.Series[Any]) -> dict[str, InputRole]:
+    """Return the roles of the columns that text becomes: each is a state, on or off, or how rare the text is."""
+    one_hot, starts = encoding.method == ONE_HOT, np.arange(len(values)) == 0
+    role = CONSTANT if len(encoding.categories) == 1 else STATE
+    levels = (0.0, 1.0) if one_hot and role == STATE else ()
+    high = 1.0 if one_hot else float(np.log(sum(encoding.counts) / min(encoding.counts)))
+    return {
+        name: InputRole(role, not changes_seldom(column, starts), True, levels, 0.0, high)
+        for name, column in zip(encoding.names, encoding.apply(values).T, strict=True)
+    }
 
 
 def _input_role(report: ColumnReport) -> InputRole:

@@ -126,6 +126,7 @@ class Job:
             labels=self.reading.columns is not None,
             constants=not this_table_only and (over_time or isinstance(detector, Detector)),
             drivers=over_time,
+            learnt=good[~excluded],
         )
         prepared = prepare(table, checks, inputs, plan, [*left_out, *notes], excluded, truth)
         trained = prepared.judged & good

@@ -163,6 +163,7 @@ def choose_columns(
     labels: bool,
     constants: bool,
     drivers: bool,
+    learnt: BoolArray,
 ) -> tuple[InputChoice, list[Note]]:
     """Choose inputs as `choose_inputs` does, with notes on roles, and on columns left out, encoded or set."""
     refuse_unknown(keep, table.names, "keep", table.source)

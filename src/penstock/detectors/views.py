@@ -36,7 +36,8 @@ FINE = (64, 32)
 BLOCK = 1024  # rows that are added up together
 _LARGEST = float(np.finfo(np.float64).max)
 _TINY = float(np.finfo(np.float64).tiny)
-_MOVE, _MOVE_FROM_ZERO = 1e-3, 1e-6  # of a column that was constant, in units of its level: that it moves is news
+_MOVE = 1e-3  # of a column that was constant, in units of its level (of 1, if that is 0): that it moves is news
+_ONE_MOVE = float(np.log1p(1.0))  # encoded
 _FEWEST_BINS = 5
 _NEARBY = 0.1  # of the distance to the nearest other row
 _MOSTLY_COPIES = 3  # training rows per different one
@@ -66,11 +67,14 @@ class LogEncoding:
     unit: FloatArray  # what readings are divided by first, so that no square of them overflows
     center: FloatArray  # median in that unit
     spread: FloatArray  # standard deviation in that unit; of a constant column what counts as a move
+    constant: NDArray[np.bool_]  # where less than that is rounding, and no move
 
     def apply(self, A: FloatArray) -> FloatArray:
         """Encode rows."""
         out = np.empty(A.shape)
         kernels.encode_rows(A, self.unit, self.center, self.spread, out)
+        if self.constant.any():
+            out[(np.abs(out) < _ONE_MOVE) & self.constant] = 0.0
         return out
 
 
@@ -94,8 +98,8 @@ def encoding_of(low: FloatArray, high: FloatArray, center: FloatArray, spread: F
     """Return the encoding of columns with these ranges and, in their units, medians and standard deviations."""
     unit = unit_of(low, high)
     constant = low / unit == high / unit  # where rounding may leave a spread above 0
-    moves = np.where((low == 0) & (high == 0), _MOVE_FROM_ZERO, _MOVE)
-    return LogEncoding(unit, center, np.where((spread > 0) & ~constant, spread, moves))
+    constant |= ~(spread > 0)
+    return LogEncoding(unit, center, np.where(constant, _MOVE, spread), constant)
 
 
 def unit_of(low: FloatArray, high: FloatArray) -> FloatArray:
@@ -586,9 +590,11 @@ def unpack_views(record: Record, copy_of: IndexArray, p: int) -> Composite:
     rows = record.array("rows", np.float64, (m, p), missing=True)
     if np.isnan(rows).all(axis=1).any() or np.isnan(rows).all(axis=0).any():
         raise record.trouble("rows", "numbers, some of them in each row and each column")
-    part = record.part("encoding").only("unit", "center", "spread")
+    nowhere = np.zeros(p, dtype=np.bool_)  # in files of earlier versions
+    part = record.part("encoding").only("unit", "center", "spread", new={"constant": nowhere})
     center = part.array("center", np.float64, (p,), least=-1.0, most=1.0)
-    encoding = LogEncoding(_positive(part, "unit", p), center, _positive(part, "spread", p))
+    constant = part.array("constant", np.bool_, (p,))
+    encoding = LogEncoding(_positive(part, "unit", p), center, _positive(part, "spread", p), constant)
     encoded = encoding.apply(rows)
     standards = record.part("standards").only(*_STANDARDS)
     return Composite(

@@ -251,7 +251,7 @@ class SensorModel(SeriesModel):
         if not self.watched.any():
             return filled
         found, readings = filled.copy(), self.scale.apply(X)[:, self.watched]
-        found[:, self.watched] = without_holes(readings)
+        found[:, self.watched] = np.where(self._moves(X) > 0, readings, 0.0)
         return found
 
     def _moves(self, X: FloatArray) -> FloatArray:

@@ -119,11 +119,15 @@ def _missing_in_older_files(cls: type, record: Record, lengths: dict[str, int]) 
     """Return fields that files of earlier versions lack, with what they meant."""
     if cls is Calibration:
         return {"powers": np.ones(np.shape(record.value("channels")))}
-    if cls is Novelty:
-        return {"constant": np.zeros(lengths["p"], dtype=np.bool_)}
-    if cls is NoveltyState:
-        return {"constant_means": np.zeros(lengths["p"])}
-    return {"blend": {"weight": 1.0, "added": 0.4, "most": 1e30}} if cls is SensorModel else {}
+    nowhere = np.zeros(lengths.get("p", 0), dtype=np.bool_)
+    meant: dict[type, dict[str, Any]] = {
+        Scale: {"still": nowhere},
+        Novelty: {"constant": nowhere},
+        NoveltyState: {"constant_means": nowhere * 0.0},
+        SeriesState: {"moves": np.zeros((2, len(nowhere)))},
+        SensorModel: {"blend": {"weight": 1.0, "added": 0.4, "most": 1e30}, "watched": nowhere, "news": 0.0},
+    }
+    return meant.get(cls, {})
 
 
 def _check_precision(record: Record, precision: FloatArray) -> None:
