@@ -148,7 +148,7 @@ def find_leading(columns: Columns, n_vectors: int, tol: float = _TOLERANCE) -> t
         if len(G) + len(root) > most:
             turned = vectors[:, : _KEPT * n_vectors]
             G, T = turned.T @ G @ turned, turned.T @ T @ turned
-        grown = columns.extend(Extension(taken, directions[:, new] / root, turned))
+        grown = columns.extend(Extension(taken, np.asarray(directions[:, new] / root, dtype=np.float64), turned))
         before, QY, YY = len(G), grown.QY, grown.YY
         G, T = _bordered(G, grown.QV[:before], grown.QV[before:]), _bordered(T, QY[:before], QY[before:])
     return values[:n_vectors], vectors[:, :n_vectors]
