@@ -132,7 +132,7 @@ def find_leading(columns: Columns, n_vectors: int, tol: float = _TOLERANCE) -> t
     values, vectors = np.zeros(0), np.zeros((0, 0))
     for passes in range(_MOST_PASSES + 1):
         check_finite(float(YY.sum()) + float(QY.sum()))
-        taken = np.linalg.solve(G, QY)
+        taken: FloatArray = np.asarray(np.linalg.solve(G, QY), dtype=np.float64)
         sizes, directions = np.linalg.eigh(_symmetric(YY - QY.T @ taken))
         new = sizes > _DEPENDENT * np.trace(YY)
         root = np.sqrt(sizes[new])
@@ -148,7 +148,7 @@ def find_leading(columns: Columns, n_vectors: int, tol: float = _TOLERANCE) -> t
         if len(G) + len(root) > most:
             turned = vectors[:, : _KEPT * n_vectors]
             G, T = turned.T @ G @ turned, turned.T @ T @ turned
-        grown = columns.extend(Extension(taken, np.asarray(directions[:, new] / root, dtype=np.float64), turned))
+        grown = columns.extend(Extension(taken, directions[:, new] / root, turned))
         before, QY, YY = len(G), grown.QY, grown.YY
         G, T = _bordered(G, grown.QV[:before], grown.QV[before:]), _bordered(T, QY[:before], QY[before:])
     return values[:n_vectors], vectors[:, :n_vectors]
