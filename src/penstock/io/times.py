@@ -127,7 +127,7 @@ class TimeReader:
         """
         if not self.dated:
             return _numbers(values)
-        times, offsets = self._read(values)
+        times, offsets = self.read(values)
         aware = offsets != NAIVE
         if self.zone is not None:
             times = _to_utc(times, aware, self.zone, after)
@@ -188,8 +188,8 @@ class TimeReader:
         TimeOptions(zone=as_zone(state["zone"]), format=state["format"])
         return cls(**state)
 
-    def _read(self, values: Sequence[Any]) -> tuple[Times, IntArray]:
-        """Return times, and their offsets from UTC in minutes."""
+    def read(self, values: Sequence[Any]) -> tuple[Times, IntArray]:
+        """Return times, NaT where one cannot be read, and their offsets from UTC in minutes, `NAIVE` without one."""
         if self.unit:
             times, offset = _from_numbers(_numbers(values), self.unit)
             return times, np.full(len(times), offset)
