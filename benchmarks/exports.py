@@ -91,7 +91,9 @@ def compare_watch(findings: Any, new: Export, record: Record, folder: Path) -> s
     stamps = pd.DatetimeIndex(findings.table.time)
     stamps = stamps.tz_localize("UTC") if stamps.tz is None else stamps.tz_convert("UTC")
     changes = [json.loads(line) for line in alarms.read_text().splitlines()]
-    raised = [pd.Timestamp(each["time"], unit="s", tz="UTC") for each in changes if each["kind"] == "raised"]
+    raised = [
+        pd.Timestamp(round(each["time"] * 1e6), unit="us", tz="UTC") for each in changes if each["kind"] == "raised"
+    ]
     if set(raised) - set(stamps):
         return f"an alarm at {raised[0]:%Y-%m-%d %H:%M}, which is no time of score"
     end = (record.fault.end + new.shift if findings.table.time.tz else new.at(record.fault.end)).tz_localize("UTC")

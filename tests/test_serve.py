@@ -253,6 +253,20 @@ def test_a_row_of_an_absurd_time_is_malformed_and_the_others_go_on(tmp_path, tim
     assert found["changes"] == expected["changes"]
 
 
+def test_senders_write_times_in_their_own_ways(tmp_path):
+    values = '"flow": 5, "head": 5, "power": 5, "oil": 5'
+    with running(options(tmp_path)) as service:
+        for time in (
+            '"2026-01-01 00:00:00"',
+            "1767225601",
+            '"2026-01-01T00:00:02Z"',
+            "1767225603000",
+            '"1.1.2026 0:00:04"',
+        ):
+            answer = post(service, f'{{"time": {time}, {values}}}')
+            assert (answer["accepted"], answer["malformed"]) == (1, 0), (time, answer)
+
+
 def post(service, text):
     return service.deliver(Delivery("unit1", text.encode(), "test", None)).result(60)
 

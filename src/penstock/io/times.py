@@ -11,7 +11,7 @@ import math
 import re
 import zoneinfo
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -162,6 +162,9 @@ class TimeReader:
 
     def why_not(self, value: Any) -> str:
         """Say why a time cannot be read."""
+        if self.zoned is not None and np.isfinite(replace(self, zoned=None).seconds([value])[0]):
+            has, others = ("no", "have one") if self.zoned else ("an", "have none")
+            return f"its time {quoted(value, 40)} has {has} offset from UTC, and the first ones {others}"
         how = self.unit or (f"written as {quoted(self.format)}" if self.format else "")
         if not how and self.day_first is not None:
             how = f"with the {'day' if self.day_first else 'month'} first"
