@@ -115,6 +115,12 @@ def test_late_and_broken_readings_are_said(plant: pd.DataFrame, model: Path, tmp
     assert any("1 reading" in remark for remark in remarks)
 
 
+def test_readings_sorted_by_tag_are_refused(plant: pd.DataFrame, model: Path, tmp_path: Path) -> None:
+    later(plant).sort_values("tag", kind="stable").to_csv(tmp_path / "new.csv", index=False)
+    with pytest.raises(InputError, match="not in order of time"):
+        Monitor(WatchOptions(tmp_path / "new.csv", model=model, output=tmp_path / "out.jsonl")).run()
+
+
 def test_readings_without_a_clock_are_refused(plant: pd.DataFrame, tmp_path: Path) -> None:
     plant[:300].to_csv(tmp_path / "new.csv", index=False)
     with pytest.raises(InputError, match="--step"):
