@@ -56,9 +56,9 @@ class Aligning:
 
     @property
     def is_out_of_order(self) -> bool:
-        """Whether most readings came too late."""
+        """Whether more than a quarter of the readings came too late."""
         late = self._aligner.too_late
-        return late > _MANY_LATE and 2 * late > self._taken
+        return late > _MANY_LATE and 4 * late > self._taken
 
     @property
     def columns(self) -> Columns:
@@ -267,8 +267,8 @@ class AlignedSource:
         made = self._aligning.take(batch, self._source.columns, self.reader)
         if not self._is_part and self._aligning.is_out_of_order:
             raise InputError(
-                "Most readings come after the row of their step was made: they are not in order of time, as if they were "
-                "sorted by tag. Sort the stream by time, or score it as a file (penstock score)."
+                "Many readings come after the row of their step was made: they are not in order of time, perhaps sorted by "
+                "tag. Sort the stream by time, or score it as a file (penstock score)."
             )
         return made if len(made.lines) or made.faults or made.remarks or made.readings else None
 
