@@ -267,8 +267,8 @@ class AlignedSource:
         made = self._aligning.take(batch, self._source.columns, self.reader)
         if not self._is_part and self._aligning.is_out_of_order:
             raise InputError(
-                "Many readings come after the row of their step was made: they are not in order of time, perhaps sorted by "
-                "tag. Sort the stream by time, or score it as a file (penstock score)."
+                "Many readings come after the row of their step was made: they are not in order of time. Sort the stream "
+                "by time, or score it as a file (penstock score)."
             )
         return made if len(made.lines) or made.faults or made.remarks or made.readings else None
 
