@@ -20,7 +20,7 @@ from penstock.io._layout import is_missing
 from penstock.io._row_values import Columns, LineError, TableOptions, to_number
 from penstock.io.align import AlignedRows, AlignedTag, Aligner, Alignment
 from penstock.io.feeds import InputError
-from penstock.io.quality import BAD_WORDS, is_bad
+from penstock.io.quality import BAD_WORDS
 from penstock.io.rows import Batch, Fault, RowSource, check_position
 from penstock.io.table import Note
 from penstock.io.times import TimeReader
@@ -133,7 +133,7 @@ class Aligning:
         """Return the readings of rows of one reading each; a row that is none is a fault."""
         tag, value, *about = (batch.texts[columns.names[place]] for place in columns.texts)
         assert batch.seconds is not None
-        bad = is_bad(np.array(about[0], dtype=object)) if about else np.zeros(len(tag), dtype=np.bool_)
+        bad = columns.quality[0].bad(about[0]) if about else np.zeros(len(tag), dtype=np.bool_)
         codes: list[int] = []
         kept: list[int] = []
         values: list[float] = []
@@ -267,8 +267,8 @@ class AlignedSource:
         made = self._aligning.take(batch, self._source.columns, self.reader)
         if not self._is_part and self._aligning.is_out_of_order:
             raise InputError(
-                "Many readings come after the row of their step was made: they are not in order of time. Sort the stream "
-                "by time, or score it as a file (penstock score)."
+                "Many readings come after the row of their step was made: they are not in order of time. Sort them by "
+                "time, or score them as a file (penstock score)."
             )
         return made if len(made.lines) or made.faults or made.remarks or made.readings else None
 
