@@ -19,7 +19,7 @@ from penstock.io._clock import Clock, find_clock
 from penstock.io._combine import RawTable, reading_columns, without_fillers
 from penstock.io._csv_kernels import POWERS, read_lines
 from penstock.io._encodings import UTF8, find_encoding, marked_encoding
-from penstock.io._layout import find_layout, is_missing, refuse_foreign
+from penstock.io._layout import find_layout, is_missing, refuse_foreign, unit_in_cells
 from penstock.io._numbers import MissingCodes
 from penstock.io._readings import ValueOptions, pair_readings
 from penstock.io._row_values import (
@@ -61,6 +61,7 @@ class RowLayout:
     below: tuple[tuple[str, ...], ...] = ()  # lines of units and descriptions below the header
     above: int = 1  # how many lines are above the first row
     reader: TimeReader | None = None  # of the time column; None if the first lines hold no time
+    units: tuple[str, ...] = ()  # what stands after each number of a column, as in "695.1 kW"; none: nothing anywhere
 
     def state(self) -> dict[str, Any]:
         plain = asdict(self)
@@ -87,6 +88,7 @@ class RowLayout:
             tuple(map(tuple, state["below"])),
             int(state["above"]),
             None if state["reader"] is None else TimeReader.restore(state["reader"]),
+            tuple(map(str, state["units"])),
         )
 
 
@@ -117,7 +119,12 @@ def learn_layout(
     if not rows:
         return None
     signs: list[str | None] = []  # before decimals, by column; None where no number shows one
+    units: list[str] = []
     for number in range(len(names)):
+        words = [row[number].strip() for row in rows]
+        units.append(unit_in_cells([word for word in words if not is_missing(word)]))
+        for row in rows if units[-1] else ():
+            row[number] = row[number].strip().removesuffix(units[-1])
         found = (_DECIMALS.fullmatch(row[number].strip()) for row in rows)
         signs.append(next((match[1] for match in found if match), None))
     usual = layout.decimal if any(signs) or options.decimal else None
@@ -145,6 +152,7 @@ def learn_layout(
         below=tuple(tuple(_clean_names(fields)) for fields in (layout.units, layout.description) if fields),
         above=layout.lines_above,
         reader=reader,
+        units=tuple(units) if any(units) else (),
     )
 
 
@@ -455,7 +463,8 @@ class CsvRows:
     def _number(self, field: str, column: int) -> float:
         """Return the number that a field of a variable spells."""
         place = self.columns.variables[column]
-        spelled = _with_point(field, self.layout.decimals[place])
+        plain = field.strip().removesuffix(self.layout.units[place]) if self.layout.units else field
+        spelled = _with_point(plain, self.layout.decimals[place])
         if place in self.layout.booleans:
             spelled = TRUTH.get(spelled.strip().lower(), spelled)
         return to_number(spelled, self.columns.names[place], shown=field)
