@@ -83,8 +83,6 @@ FAULTS = {
     "relief valve": FaultKind("ZT105", (), 5, "the relief valve, which never moved, opens to 80 %"),
     "noisy": FaultKind("JT101", (), 6, "the pump power is twelve times as noisy as usual, and low, by a loose contact"),
 }
-# A column that never moved is left out by today's code.
-NOT_IN_PLAIN_FILES = frozenset({"relief valve"})
 
 
 @dataclass(frozen=True)
