@@ -14,7 +14,7 @@ import numpy as np
 from penstock._types import BoolArray, FloatArray
 from penstock.io._layout import is_missing
 from penstock.io.feeds import LONGEST, InputError
-from penstock.io.quality import is_bad
+from penstock.io.quality import BAD_WORDS, is_bad
 from penstock.io.times import TimeOptions, TimeReader
 
 _TIME_NAMES = ("time", "timestamp", "date", "datetime")
@@ -205,7 +205,7 @@ def to_number(text: str, name: str, shown: str | None = None) -> float:
     penstock.io._row_values.LineError: column "flow" holds "off", which is not a number
     """
     if not is_number(text) or not text.isascii():  # Python knows other digits too
-        if is_missing(text):
+        if is_missing(text) or text.strip().casefold() in BAD_WORDS:
             return math.nan
         shown = text if shown is None else shown
         raise LineError(f"column {quoted(name)} holds {quoted(shown)}, which is not a number")

@@ -175,10 +175,10 @@ class Aligning:
 
     def _value(self, name: str, text: str | None) -> float:
         """Return the number of a reading, or of its word; NaN for a missing one, and for what historians write then."""
-        if text is None or text.casefold() in BAD_WORDS:
+        if text is None:
             return math.nan
         if name in self._words:
-            return self._coded(name, [text])[0]
+            return math.nan if text.casefold() in BAD_WORDS else self._coded(name, [text])[0]
         return to_number(text.replace(",", ".") if "." not in text else text, name, shown=text)
 
     def _coded(self, name: str, texts: Sequence[str | None]) -> list[float]:
