@@ -12,7 +12,7 @@ import pandas as pd
 import penstock
 from penstock._messages import counted, duration_in_words, quoted
 from penstock.cli._console import print_text, printable
-from penstock.detection import DataSummary, TagSummary, TimeSummary
+from penstock.detection import DataSummary, TagSummary
 from penstock.io import Note
 from penstock.report import as_json, plain
 from penstock.report.words import NO_NUMBER, covered_in_words, number, percent, step_in_words
@@ -22,7 +22,7 @@ _MOST_OF_A_ROLE, _MOST_DOUBTS = 12, 3
 _LONGEST_NAME, _SHORTEST_NAME, _LONGEST_UNIT = 60, 16, 10
 _PLURALS = {"quality": "quality", "text": "text", "empty": "empty columns"}
 _HEADINGS = ("unit", "every", "5 to 95 %", "lowest", "highest", "missing", "bad")
-_NAMED = 4  # columns left out
+SAID = ("gaps", "joined files", "aligned", "roles", "left out columns")  # kinds of notes that `data_lines` has
 
 
 def doubt_lines(doubts: Sequence[Note]) -> list[str]:
@@ -34,25 +34,14 @@ def doubt_lines(doubts: Sequence[Note]) -> list[str]:
 
 def data_lines(data: DataSummary) -> list[str]:
     """Return the lines that matter most: doubts, time and step, tags by role, and what was left out."""
-    time = ["Time: none; rows are taken in their order."] if data.time is None else [_time_line(data.time)]
-    tables = [note.message for note in data.notes if note.kind in ("aligned", "joined files")]
-    tags = [note.message for note in data.notes if note.kind == "roles"]
-    return [*doubt_lines(data.doubts), *time, *tables, *tags, *_left_out_line(data)]
-
-
-SAID = ("aligned", "joined files", "roles", "left out columns", "gaps")  # kinds of notes that these lines say
-
-
-def _time_line(time: TimeSummary) -> str:
-    zone = "no zone" if time.zone is None else f"zone {time.zone}"
-    return f"Time: {quoted(time.column)}, {time.how}, {zone}; {step_in_words(time, _when)}."
-
-
-def _left_out_line(data: DataSummary) -> Iterator[str]:
-    if data.left_out:
-        named = [f"{_short(each.name, _LONGEST_NAME)} ({each.reason.rstrip('.')})" for each in data.left_out[:_NAMED]]
-        more = len(data.left_out) - _NAMED
-        yield f"Left out: {'; '.join(named)}{f'; and {more:,} more' if more > 0 else ''}."
+    time = "Time: none was found (--time names its column)."
+    if data.time is not None:
+        zone = "no zone" if data.time.zone is None else f"zone {data.time.zone}"
+        step = "" if math.isnan(data.time.step) else f"; a row every {duration_in_words(data.time.step)}"
+        time = f"Time: {quoted(data.time.column)}, {data.time.how}, {zone}{step}."
+    by_kind = {kind: [note.message for note in data.notes if note.kind == kind] for kind in SAID}
+    of_time = " ".join([time, *by_kind.pop("gaps")])
+    return [*doubt_lines(data.doubts), of_time, *(message for messages in by_kind.values() for message in messages)]
 
 
 def print_data(data: DataSummary, *, json: bool, everything: bool) -> None:
@@ -123,7 +112,7 @@ def _sections_before(data: DataSummary) -> Iterator[tuple[str, list[str]]]:
         yield "Check first:", [f"! {note}" for note in data.doubts]
     yield f"{data.source}: {counted(data.rows, 'row')}, {counted(len(data.tags), 'tag')}.", []
     if data.time is None:
-        yield "Time: none. Rows are taken in their order.", []
+        yield "Time: none was found (--time names its column).", []
     else:
         span = f"{_when(data.time.first)} to {_when(data.time.last)}"
         lasting = duration_in_words((data.time.last - data.time.first).total_seconds())

@@ -247,7 +247,7 @@ def _changes(findings: Findings) -> list[str]:
 def _time_facts(time: TimeSummary | None) -> list[Markup]:
     """How the time was read, and what it is like."""
     if time is None:
-        return [Markup("There is no time: rows are taken in their order.")]
+        return [Markup("No column of times was found (--time names it).")]
     zone = "without a zone, as the clock of the plant showed it" if time.zone is None else f"in the zone {time.zone}"
     step = step_in_words(time, when)
     return [
