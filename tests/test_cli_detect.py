@@ -44,6 +44,8 @@ def test_the_summary(table: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert (
         lines[1] == "plant.csv: 400 rows from 2024-05-01 00:00 to 2024-05-03 18:30, all judged by NSNMF with 4 inputs."
     )
+    data, lines = lines[2:4], [*lines[:2], *lines[4:]]
+    assert data == ["Time: 'time', unambiguous dates, no zone; a row every 10 min.", "Columns: 4 sensors."]
     assert lines[2].startswith(
         f"8 findings (the 8 highest scores of 400 rows, above {findings.threshold:.4g}) in {len(findings.events)} event"
     )
@@ -84,6 +86,8 @@ def test_rows_in_no_order_are_judged_one_by_one(table: str, capfd: pytest.Captur
     findings = detect("rows.csv", top=8)
     assert lines[0] == findings.verdict.sentence
     assert lines[1].endswith("all judged by Detector with 4 inputs.")
+    data, lines = lines[2:4], [*lines[:2], *lines[4:]]
+    assert data == ["Time: none was found (--time names its column).", "Columns: 4 sensors."]
     assert lines[2] == why
     assert lines[3].startswith(f"8 findings (the 8 highest scores of 400 rows, above {findings.threshold:.4g}) in ")
     assert lines[4].startswith("For a rate of false alarms, learn from a period")
@@ -109,6 +113,8 @@ def test_rows_in_order_of_time_are_incidents(table: str, capfd: pytest.CaptureFi
     assert lines[0] == findings.verdict.sentence
     assert lines[0].startswith("1 incident stands out, near certain; ")
     assert lines[1].endswith("all judged by SensorDetector with 4 inputs.")
+    data, lines = lines[2:4], [*lines[:2], *lines[4:]]
+    assert data == ["Time: 'time', unambiguous dates, no zone; a row every 10 min.", "Columns: 4 sensors."]
     assert lines[2].startswith("Sensors are judged by each other over time (method sensors)")
     assert lines[4] == "Incidents, the most severe first:"
     certain = r"near certain \(expected by chance: .*0\.\d+\)"

@@ -335,7 +335,7 @@ def test_expected_values_stay_within_what_a_tag_can_be():
 
 def test_left_out_counters_are_said_in_the_report(tmp_path):
     found = detect(plant().assign(cycle=np.arange(N)), most_explained=0)
-    assert {check.name: check.role for check in found.checks}["cycle"] == "counter"
+    assert {tag.name: tag.role for tag in found.data.tags}["cycle"] == "counter"
     assert "cycle" in {each.name for each in choose_inputs(read_table(plant().assign(cycle=np.arange(N)))).left_out}
     write_html(found, tmp_path / "r.html")
     assert "counter" in (tmp_path / "r.html").read_text()

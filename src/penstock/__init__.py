@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from penstock.detection import fit_model as fit_model
     from penstock.detection import load as load
     from penstock.detection import load_model as load_model
+    from penstock.detection import look as look
     from penstock.detection import score as score
     from penstock.detectors import GNMF as GNMF
     from penstock.detectors import NMF as NMF
@@ -55,6 +56,7 @@ _HOMES = {name: entry.module for name, entry in DETECTORS.items() if entry.modul
     "fit_model": "penstock.detection",
     "load": "penstock.detection",
     "load_model": "penstock.detection",
+    "look": "penstock.detection",
     "minimum_spanning_tree": "penstock.graph.mst",
     "score": "penstock.detection",
     "similarity": "penstock.graph.similarities",

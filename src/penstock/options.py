@@ -1,4 +1,4 @@
-"""Options of `detect`, `fit_model` and `score`, declared once.
+"""Options of `look`, `detect`, `fit_model` and `score`, declared once.
 
 Each field has its type, its default and, as an `Option`, its name and help on the command line. The fields are the
 keyword arguments of the functions (`takes`), the options of the commands (`penstock.cli`), and the keys of TOML files.
@@ -102,26 +102,10 @@ class ReadingOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LearningOptions:
-    """Which columns are inputs, which rows are learnt from, and by which method."""
+class ColumnOptions:
+    """Which columns are inputs, and what they are."""
 
-    train_until: Annotated[Any, _learn("--train-until", "Learn from what is good until this time, or row.")] = None
-    train_rule: Annotated[
-        str | None, _learn("--train-rule", "Or from the rows where this holds: 'flow > 3', 'row < 500'")
-    ] = None
-    modes: Annotated[
-        str | Sequence[str] | Mapping[str, str],
-        _learn(
-            "--mode",
-            "Judge operating modes apart: a column, 'power > 5' or 'running: power > 5'; may be repeated.",
-            "repeated",
-        ),
-    ] = ()
-    skip_modes: Annotated[Names, _learn("--skip-mode", "A mode not to judge; may be repeated.", "repeated")] = ()
-    settle: Annotated[Any, _learn("--settle", "Do not judge so long after a change of mode: 30min, or 3 (rows)")] = None
-    units: Annotated[Any, _learn("--units", "A CSV file with the columns name and unit, for explanations.", Path)] = (
-        None
-    )
+    units: Annotated[Any, _in("--units", "A CSV file with the columns name and unit, for explanations.", Path)] = None
     columns: Annotated[Names | None, _in("--columns", "Inputs, only these: a,b,c", "names")] = None
     exclude: Annotated[Names, _in("--exclude", "No inputs: a,b", "names")] = ()
     keep: Annotated[
@@ -142,6 +126,27 @@ class LearningOptions:
             "--driver", "Columns that explain others, never scored nor named: inflow,level; may be repeated.", "values"
         ),
     ] = ()
+    ordered: Annotated[bool, _in("--ordered", "Rows without time stamps are in order of time, evenly spaced.")] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearningOptions(ColumnOptions):
+    """Which rows are learnt from, and by which method."""
+
+    train_until: Annotated[Any, _learn("--train-until", "Learn from what is good until this time, or row.")] = None
+    train_rule: Annotated[
+        str | None, _learn("--train-rule", "Or from the rows where this holds: 'flow > 3', 'row < 500'")
+    ] = None
+    modes: Annotated[
+        str | Sequence[str] | Mapping[str, str],
+        _learn(
+            "--mode",
+            "Judge operating modes apart: a column, 'power > 5' or 'running: power > 5'; may be repeated.",
+            "repeated",
+        ),
+    ] = ()
+    skip_modes: Annotated[Names, _learn("--skip-mode", "A mode not to judge; may be repeated.", "repeated")] = ()
+    settle: Annotated[Any, _learn("--settle", "Do not judge so long after a change of mode: 30min, or 3 (rows)")] = None
     method: Annotated[
         Any,
         _model(
@@ -150,7 +155,6 @@ class LearningOptions:
             f"paper's NS-NMF, exactly penstock.NSNMF(), and often needs --similarity normalized.",
         ),
     ] = AUTO
-    ordered: Annotated[bool, _in("--ordered", "Rows without time stamps are in order of time, evenly spaced.")] = False
     parameters: Mapping[str, Any] | None = None
     random_state: Annotated[Any, _model("--seed", "The same seed gives the same findings.", int)] = 0
     fit_rows: Callable[[Any, Any], Any] | None = None
@@ -173,6 +177,11 @@ class CutOptions:
     ] = None
     gap: Annotated[Any, _cut("--gap", "Findings at most so far apart are one event: 2h, or 6 (rows)")] = None
     most_explained: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LookOptions(ReadingOptions, ColumnOptions):
+    """The options of `look`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,6 +245,14 @@ class ResultOptions:
     fail_on: Annotated[
         int | None, _cut("--fail-on", "End with exit code 1 at so many events (not incidents), or more.")
     ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LookResultOptions:
+    """What `penstock look` prints."""
+
+    json: Annotated[bool, _out("--json", "As JSON.")] = False
+    all: Annotated[bool, _out("--all", "Every tag, however many there are.")] = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,6 +14,7 @@ try:
     from penstock.cli.alarms import alarms
     from penstock.cli.bench import bench
     from penstock.cli.detect import detect, fit, score
+    from penstock.cli.look import look
     from penstock.cli.refit import refit
     from penstock.cli.serve import serve
     from penstock.cli.simulate import simulate
@@ -25,6 +26,8 @@ _EXAMPLES = """Examples:
 
 penstock simulate hydropower sample --small
 
+penstock look sample/plant.csv
+
 penstock detect sample/plant.csv --report report.html
 
 penstock fit sample/plant.csv --until 2015-09-12 --model unit2.penstock
@@ -32,7 +35,7 @@ penstock fit sample/plant.csv --until 2015-09-12 --model unit2.penstock
 penstock watch sample/plant.csv --model unit2.penstock --output verdicts.jsonl
 """
 _GROUPS = {
-    "A file": ("detect", "fit", "score"),
+    "A file": ("look", "detect", "fit", "score"),
     "Live": ("watch", "serve", "alarms", "refit"),
     "Sample data, and studies": ("simulate", "bench"),
 }
@@ -43,6 +46,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+app.command()(look)
 app.command()(detect)
 app.command()(fit)
 app.command()(score)

@@ -28,13 +28,24 @@ from penstock.cli._console import (
     print_text,
     printable,
 )
+from penstock.cli._data_text import doubt_lines, print_data
 from penstock.cli._options import chosen_options, place_of, plain_errors
 from penstock.cli._summary import method_lines, note_lines, summary_lines
-from penstock.detection import METHODS, Findings, Model, check_options, detect, fit_model, load_model, make_detector
+from penstock.detection import (
+    METHODS,
+    Findings,
+    Model,
+    check_options,
+    detect,
+    fit_model,
+    load_model,
+    look,
+    make_detector,
+)
 from penstock.detection.model import FitRows
 from penstock.detectors import SeriesDetector
 from penstock.io import Notebook, file_of_address, files_of, is_address
-from penstock.options import DetectOptions, FitOptions, MethodParameters, ScoreOptions, about
+from penstock.options import DetectOptions, FitOptions, LookOptions, MethodParameters, ScoreOptions, about
 from penstock.registry import AUTO
 from penstock.report import (
     FINDINGS_ENDINGS,
@@ -67,6 +78,16 @@ Result = TypeVar("Result", Findings, Model)
 _SEPARATORS = {"tab": "\t", "\\t": "\t", "space": " "}
 
 
+def run_look(context: typer.Context) -> int:
+    given = _given(context, LookOptions)
+    with plain_errors(context):
+        _files_read(context.params["source"])
+    with _working(context) as (stages, _):
+        data = look(_source(context), **given, progress=stages)
+    print_data(data, json=context.params["json"], everything=context.params["all"])
+    return 0
+
+
 def run_detect(context: typer.Context) -> int:
     paths, given = _outputs(context, *_RESULTS), _given(context, DetectOptions)
     engine = _Engine.of(context)
@@ -90,7 +111,9 @@ def run_fit(context: typer.Context) -> int:
         kind, rows, inputs = type(model.parts[0].detector).__name__, len(model.training_scores), len(model.inputs.names)
         modes = "" if len(model.parts) == 1 else f" in {len(model.parts)} operating modes"
         lines = [f"{kind} has learnt from {rows:,} rows of {inputs:,} inputs{modes}.", *method_lines(model.notes)]
-        lines += [*note_lines(model.notes, said), "", f"Written: {path}"]
+        lines[1:1] = doubt_lines([note for note in model.notes if note.doubt])
+        others = [note for note in model.notes if not note.doubt]
+        lines += [*note_lines(others, said), "", f"Written: {path}"]
         print_text("\n".join(map(printable, lines)))
     return 0
 
@@ -105,12 +128,14 @@ def run_score(context: typer.Context) -> int:
     return _conclude(context, findings, paths, said)
 
 
-def _given(context: typer.Context, job: type[DetectOptions | FitOptions | ScoreOptions]) -> dict[str, Any]:
+def _given(
+    context: typer.Context, job: type[LookOptions | DetectOptions | FitOptions | ScoreOptions]
+) -> dict[str, Any]:
     """Return the keyword arguments for the library, checked as far as that is possible without the table."""
     with plain_errors(context):
         if context.params.get("fail_on") is not None:
             check_whole_number("fail_on", context.params["fail_on"], least=1)
-        if context.params.get("json") and context.params["quiet"]:
+        if context.params.get("json") and context.params.get("quiet"):
             raise ValueError("--quiet and --json exclude each other: one says nothing, the other everything.")
         given = chosen_options(job, context)
         if issubclass(job, FitOptions):
@@ -140,7 +165,7 @@ def _threshold(text: str) -> Any:
 def _working(context: typer.Context) -> Iterator[tuple[Stages, list[str]]]:
     """Show the stages of the work, end in order, and collect warnings in the list."""
     said: list[str] = []
-    with cleaning_up(), plain_errors(context), Stages(quiet=context.params["quiet"]) as stages:
+    with cleaning_up(), plain_errors(context), Stages(quiet=context.params.get("quiet", False)) as stages:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             yield stages, said
@@ -171,15 +196,9 @@ def _outputs(context: typer.Context, *names: str) -> dict[str, Path]:
     """Return the files to be written; raise for one that cannot be, is read here, or is named twice."""
     given = context.params
     with plain_errors(context):
-        paths_given = [source for source in given["source"] if not is_address(source)]
-        files = files_of(paths_given, Notebook("the table")) if paths_given else []
-        files += filter(None, (file_of_address(source) for source in given["source"] if is_address(source)))
-        real_paths = [os.path.realpath(file) for file in files]
-        for place, file in enumerate(files):
-            if real_paths[place] in real_paths[:place]:  # a row that is there twice does not look anomalous
-                raise ValueError(f"{file} is named twice. Name each file once.")
+        files = _files_read(given["source"])
     inputs = [*files, *(given[name] for name in ("config", "units", "model") if name not in names and given.get(name))]
-    folders = [Path(source) for source in paths_given if Path(source).is_dir()]
+    folders = [Path(source) for source in given["source"] if not is_address(source) and Path(source).is_dir()]
     paths = {name: given[name] for name in names if given[name] is not None}
     seen: dict[str, str] = {}
     for name, path in paths.items():
@@ -194,6 +213,18 @@ def _outputs(context: typer.Context, *names: str) -> dict[str, Path]:
             _check_not_read(path, inputs, folders)
             refuse_existing([path], given["overwrite"])
     return paths
+
+
+def _files_read(sources: Sequence[str]) -> list[Path]:
+    """Return the files that are read; raise if one of them is named twice."""
+    paths = [source for source in sources if not is_address(source)]
+    files = files_of(paths, Notebook("the table")) if paths else []
+    files += filter(None, (file_of_address(source) for source in sources if is_address(source)))
+    real_paths = [os.path.realpath(file) for file in files]
+    for place, file in enumerate(files):
+        if real_paths[place] in real_paths[:place]:  # a row that is there twice does not look anomalous
+            raise ValueError(f"{file} is named twice. Name each file once.")
+    return files
 
 
 def _check_place(path: Path) -> None:

@@ -10,6 +10,7 @@ import pandas as pd
 
 from penstock._messages import counted, duration_in_words
 from penstock.cli._console import printable
+from penstock.cli._data_text import SAID, data_lines
 from penstock.detection import Findings
 from penstock.io import Note
 from penstock.report.words import SOURCES, by_chance, duration, how_sure
@@ -22,14 +23,19 @@ _NAMED, _LONGEST = 3, 60  # variables of an event, and characters of their names
 
 
 def summary_lines(findings: Findings, files: Sequence[Path], warnings: Sequence[str] = ()) -> list[str]:
-    """Return lines: verdict, rows, method, incidents, findings, events, days, agreement with labels, notes, files."""
-    lines = [findings.verdict.sentence, _rows(findings), *method_lines(findings.notes), *_incident_lines(findings)]
+    """Return lines: verdict, rows, data, method, incidents, findings, events, days, labels, notes, files.
+
+    What was understood of the data comes before the incidents, with what was read without confidence first of all.
+    """
+    lines = [findings.verdict.sentence, _rows(findings), *data_lines(findings.data), *method_lines(findings.notes)]
+    lines += _incident_lines(findings)
     lines += [*_counts(findings), *_event_lines(findings)]
     days = findings.days
     if len(days):
         texts = [f"{str(day)[:10]} ({count:,})" for day, count in zip(days.index, days["rows"], strict=True)]
         lines += ["", f"Event days (findings): {', '.join(_first(texts, _MOST_DAYS))}"]
-    lines += [*_agreement(findings), *note_lines(findings.notes, warnings)]
+    others = [note for note in findings.notes if note.kind not in SAID and not note.doubt]
+    lines += [*_agreement(findings), *note_lines(others, warnings)]
     if files:
         lines += ["", *(f"Written: {path}" for path in files)]
     return [printable(line) for line in lines]

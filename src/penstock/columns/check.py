@@ -95,7 +95,9 @@ class ColumnReport:
     levels : tuple of float
         Of a state of numbers, ascending.
     low, high : float
-        Its smallest and largest value; NaN for text.
+        Its smallest and largest value in the rows learnt from; NaN for text.
+    spread : tuple of float
+        Of all its values the smallest, those that 5 % and 95 % do not exceed, and the largest; empty for text.
 
     Examples
     --------
@@ -120,6 +122,7 @@ class ColumnReport:
     levels: tuple[float, ...] = ()
     low: float = np.nan
     high: float = np.nan
+    spread: tuple[float, ...] = ()
 
 
 def check_columns(table: Table, learnt: BoolArray | None = None) -> list[ColumnReport]:
@@ -257,6 +260,7 @@ def _report_on_numbers(
         codes=tuple(codes),
         low=float(ordered[0]),
         high=float(ordered[-1]),
+        spread=tuple(float(ordered[round(share * (len(ordered) - 1))]) for share in (0, 0.05, 0.95, 1)),
     )
 
 

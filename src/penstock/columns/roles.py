@@ -20,7 +20,7 @@ SENSOR, STATE, SETTING, DRIVER = "sensor", "state", "setting", "driver"
 CONSTANT, COUNTER, QUALITY, LABEL, TEXT = "constant", "counter", "quality", "label", "text"
 EMPTY, TIME = "empty", "time"
 GIVEN = (SENSOR, STATE, SETTING, DRIVER, COUNTER, QUALITY, LABEL)  # roles that a user may give
-_IN_ORDER = (SENSOR, STATE, SETTING, DRIVER, CONSTANT, COUNTER, QUALITY, LABEL, TEXT, EMPTY)
+ROLES = (SENSOR, STATE, SETTING, DRIVER, CONSTANT, COUNTER, QUALITY, LABEL, TEXT, EMPTY)
 _PLURALS = {QUALITY: "quality columns", TEXT: "columns of text", EMPTY: "empty columns"}
 _SINGULARS = {QUALITY: "quality column", TEXT: "column of text", EMPTY: "empty column"}
 _PERCENT = ("%", "percent", "pct")
@@ -117,7 +117,7 @@ def count_roles(used: Iterable[str], left_out: Iterable[str]) -> str:
 
 
 def _counts(roles: list[str]) -> list[str]:
-    counts = {role: roles.count(role) for role in _IN_ORDER if role in roles}
+    counts = {role: roles.count(role) for role in ROLES if role in roles}
     names = {role: _SINGULARS if count == 1 else _PLURALS for role, count in counts.items()}
     plain = {role: role if count == 1 else f"{role}s" for role, count in counts.items()}
     return [f"{count:,} {names[role].get(role, plain[role])}" for role, count in counts.items()]

@@ -1,21 +1,24 @@
 """The whole job as functions: a table in, findings out, composed of what the other rooms do.
 
 `detect` reads a table, checks its columns, separates operating modes, fits a detector to each, and returns
-`Findings`: scored rows, events, days, and explanations. `fit_model` and `score` are its two halves.
+`Findings`: scored rows, events, days, and explanations. `fit_model` and `score` are its two halves, and `look` is its
+beginning: what was understood of the data, before anything is scored.
 """
 
-from penstock.detection._detect import check_options, detect, fit_model, score
+from penstock.detection._detect import check_options, detect, fit_model, look, score
 from penstock.detection._explaining import Explanation, explain, state_in_words
 from penstock.detection._model_files import load, load_model
 from penstock.detection._parts import Part, rebuilds
 from penstock.detection._preparing import LEARNT, Reading
+from penstock.detection.data import DataSummary, TagSummary, TimeSummary
 from penstock.detection.findings import Findings
 from penstock.detection.model import Model, ModelError, deviations
 from penstock.detection.modes import UNKNOWN, ModePlan, mode_name
 from penstock.registry import METHODS, make_detector
 
 __all__ = [
-    "LEARNT", "METHODS", "UNKNOWN", "Explanation", "Findings", "ModePlan", "Model", "ModelError", "Part", "Reading",
-    "check_options", "detect", "deviations", "explain", "fit_model", "load", "load_model", "make_detector",
+    "LEARNT", "METHODS", "UNKNOWN", "DataSummary", "Explanation", "Findings", "ModePlan", "Model", "ModelError", "Part",
+    "Reading", "TagSummary", "TimeSummary", "check_options",
+    "detect", "deviations", "explain", "fit_model", "load", "load_model", "look", "make_detector",
     "mode_name", "rebuilds", "score", "state_in_words",
 ]  # fmt: skip

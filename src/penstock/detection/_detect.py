@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import platform
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from importlib.metadata import version
 from typing import Any
@@ -38,19 +39,42 @@ from penstock.detection._preparing import (
     unit_table,
 )
 from penstock.detection._scoring import Cut
+from penstock.detection.data import DataSummary
 from penstock.detection.findings import Findings
 from penstock.detection.model import Model, fit_parts
-from penstock.detection.modes import check_modes, named_columns, perhaps_columns, plan_modes
+from penstock.detection.modes import ModePlan, check_modes, named_columns, perhaps_columns, plan_modes
 from penstock.detectors import Detector, SensorDetector, SeriesDetector
 from penstock.explain import Truth
 from penstock.io import Note, Table, TableError, public_query
-from penstock.options import CutOptions, DetectOptions, FitOptions, ScoreOptions, about, as_names, read_options, takes
+from penstock.options import (
+    CutOptions,
+    DetectOptions,
+    FitOptions,
+    LookOptions,
+    ScoreOptions,
+    about,
+    as_names,
+    read_options,
+    takes,
+)
 from penstock.registry import AUTO, DEFAULT_METHOD, PAPERS_METHOD, SERIES_METHOD, detector_class, make_detector
 
 _LOGGER = logging.getLogger("penstock.detect")
 _FEWEST_IN_TIME = 50  # rows
 _MOST_EQUAL = 0.1  # of the time stamps
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "pandas")
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedFit:
+    """A table that is ready to be fitted to, and what is fitted to which of its rows."""
+
+    prepared: Prepared
+    modes: ModePlan
+    method: Any
+    detector: Any
+    trained: BoolArray
+    units: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -88,12 +112,9 @@ class Job:
         roles = read_roles(options.roles)
         return cls(options, Reading.of(options), units, settle, train_rule, periods, labels, roles)
 
-    def fit(
-        self, source: Any, *, judged_alone: bool = False, this_table_only: bool = False
-    ) -> tuple[Model, Prepared, dict[str, IndexArray]]:
-        """Return the model, the table, and the training rows of each mode.
+    def prepare(self, source: Any, *, this_table_only: bool) -> PreparedFit:
+        """Read the table, check its columns, and choose the method and the inputs.
 
-        judged_alone : only these are judged.
         this_table_only : no rows but those of this table will be scored, so that its constants never move.
         """
         options, progress = self.options, self.options.progress or _LOGGER.info
@@ -106,10 +127,10 @@ class Job:
         table = self.periods.read_from(self.reading.with_columns(extra).read(source, progress, also=also))
         truth = self.labels.read(table)
         excluded, left_out = self.periods.excluded(table)
-        plan = plan_modes(options.modes, table.names, skip=as_names(options.skip_modes), settle=self.settle)
-        plan = plan.resolved(table)
-        plan.refuse_unknown_skips(table)
-        candidates = self.reading.candidates(table, without={str(plan.column)} - set(keep))
+        modes = plan_modes(options.modes, table.names, skip=as_names(options.skip_modes), settle=self.settle)
+        modes = modes.resolved(table)
+        modes.refuse_unknown_skips(table)
+        candidates = self.reading.candidates(table, without={str(modes.column)} - set(keep))
         good = training_rows(table, options.train_until, self.train_rule) & ~excluded
         if excluded.any():
             candidates = candidates.only(~excluded)
@@ -128,12 +149,26 @@ class Job:
             drivers=over_time,
             learnt=good[~excluded],
         )
-        prepared = prepare(table, checks, inputs, plan, [*left_out, *notes], excluded, truth)
-        trained = prepared.judged & good
-        named = isinstance(method, str) and (options.parameters or {}).get("n_components") is None
+        units = read_units(self.units, [*table.names, *inputs.names], table.units)
+        prepared = prepare(table, checks, inputs, modes, [*left_out, *notes, *chosen], excluded, truth, units)
+        return PreparedFit(prepared, modes, method, detector, prepared.judged & good, units)
+
+    def fit(
+        self, source: Any, *, judged_alone: bool = False, this_table_only: bool = False
+    ) -> tuple[Model, Prepared, dict[str, IndexArray]]:
+        """Return the model, the table, and the training rows of each mode.
+
+        judged_alone : only these are judged.
+        this_table_only : as in `prepare`.
+        """
+        options, progress = self.options, self.options.progress or _LOGGER.info
+        plan = self.prepare(source, this_table_only=this_table_only)
+        prepared, detector, trained = plan.prepared, plan.detector, plan.trained
+        table, inputs = prepared.table, prepared.inputs
+        named = isinstance(plan.method, str) and (options.parameters or {}).get("n_components") is None
         parts, learnt, warned = fit_parts(prepared, trained, detector, options.fit_rows, progress)
-        notes = [*prepared.notes, *chosen, *warned, *_about_inputs(detector, len(inputs.names), named)]
-        notes += [] if judged_alone else _about_learnt_faults(truth, trained)
+        notes = [*prepared.notes, *warned, *_about_inputs(detector, len(inputs.names), named)]
+        notes += [] if judged_alone else _about_learnt_faults(prepared.truth, trained)
         training = "all rows" if options.train_until is None else f"until {options.train_until}"
         if self.train_rule is not None:
             training = f"rows where {self.train_rule}"
@@ -143,10 +178,10 @@ class Job:
             "inputs": len(inputs.names),
             "detector": " ".join(repr(detector).split()),
             **_describe_reading(self.reading),
-            "keep": shown_names(keep),
+            "keep": shown_names(as_names(options.keep)),
             "roles": shown_names(tuple(f"{name}={role}" for name, role in self.roles.items())),
             "drivers": shown_names(as_names(options.drivers)),
-            "modes": str(plan) or None,
+            "modes": str(plan.modes) or None,
             "settle": shown(self.settle),
             "training": training,
             **self.periods.described(),
@@ -156,9 +191,9 @@ class Job:
             "python": platform.python_version(),
             **{name: version(name) for name in _LIBRARIES},
         }
-        units = read_units(self.units, inputs.names, table.units)
+        units = {name: plan.units[name] for name in inputs.names}
         reading = replace(self.reading, time_reader=table.time_reader, alignment=table.alignment)
-        model = Model(reading, inputs, plan, parts, units, settings, tuple(notes))
+        model = Model(reading, inputs, plan.modes, parts, units, settings, tuple(notes))
         return model, replace(prepared, notes=model.notes), learnt
 
 
@@ -237,6 +272,52 @@ def _about_inputs(detector: Any, p: int, named: bool) -> list[Note]:
         f"try fewer (--components {half})."
     )
     return [Note("groups", message, groups)]
+
+
+@takes(LookOptions)
+def look(source: Any, **given: Any) -> DataSummary:
+    """Say what is understood of a table before anything is scored: the first part of `detect`.
+
+    Use it first on a new export: it reads as `detect` would, says how the time was read, what each tag is, what would
+    be left out, and above all what was read without confidence (`doubts`). It fits nothing.
+
+    Parameters
+    ----------
+    source : as in `detect`
+        A path, a folder, a table, …
+    time, columns, exclude, keep, roles, drivers, units, ordered, strict : as in `detect`
+        Columns.
+    label, fault_values, unknown_values, group, since, until, exclude_periods : as in `detect`
+        Rows, and what is known of them.
+    timezone, day_first, time_format, names, separator, decimal, thousands, missing : as in `detect`
+        How the text is written.
+    encoding, sheet, query, max_bytes, step, hold : as in `detect`
+        Files, and the clock that tags are put on.
+    progress : callable, optional
+        Called with the name of each stage that begins. None: the logger "penstock.detect" gets it at level INFO.
+
+    Returns
+    -------
+    DataSummary
+        Plain data; `penstock look` prints it.
+
+    Raises
+    ------
+    penstock.io.TableError
+        (a ValueError) if the table cannot be used, as `detect` would.
+
+    Examples
+    --------
+    >>> import penstock
+    >>> rows = {"time": [f"0{day}/02/2024" for day in range(1, 8)], "flow [m³/s]": [3.0, 2.5, 2.0, 2.2, 2.4, 2.9, 3.3]}
+    >>> data = penstock.look(rows)
+    >>> data.time.how, data.tags[0].unit, data.tags[0].role
+    ('dates with the day first', 'm³/s', 'sensor')
+    >>> print(data.doubts[0])
+    Dates in column 'time' were read with the day first, as the order of the rows suggests, though both would be dates; --month-first changes it.
+    """  # noqa: E501
+    job = Job.of(_as_fit(read_options(LookOptions, given)))
+    return job.prepare(source, this_table_only=True).prepared.data
 
 
 @takes(DetectOptions)
@@ -440,7 +521,7 @@ def score(model: Model, source: Any, **given: Any) -> Findings:
     truth = labels.read(table)
     excluded, notes = periods.excluded(table)
     checks = check_table(input_columns(model.inputs, table), progress)
-    prepared = prepare(table, checks, model.inputs, model.modes, notes, excluded, truth)
+    prepared = prepare(table, checks, model.inputs, model.modes, notes, excluded, truth, model.units)
     before = _describe_reading(replace(model.reading, columns=None, exclude=()))  # the inputs stay what they were
     settings = {name: value for name, value in model.settings.items() if name not in before} | {
         "source": table.source,
@@ -454,15 +535,21 @@ def score(model: Model, source: Any, **given: Any) -> Findings:
     return judge(model, prepared, None, cut, settings, progress)
 
 
-def check_options(options: FitOptions | ScoreOptions) -> None:
+def check_options(options: LookOptions | FitOptions | ScoreOptions) -> None:
     """Raise for options that cannot be used, as far as that can be said before a table is read.
 
     Raises ValueError: with the name of the option as its `parameter`.
     """
     if isinstance(options, CutOptions):
         Cut.of(options)
+    if isinstance(options, LookOptions):
+        Job.of(_as_fit(options))
     if isinstance(options, FitOptions):
         check_modes(options.modes, as_names(options.skip_modes), Job.of(options).settle)
+
+
+def _as_fit(options: LookOptions) -> FitOptions:
+    return FitOptions(**{each.name: getattr(options, each.name) for each in fields(options)})
 
 
 def _describe_reading(reading: Reading) -> dict[str, Any]:

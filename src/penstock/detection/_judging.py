@@ -61,7 +61,7 @@ def judge(
     rebuilt = rebuilds(parts[0].part.detector) and scored.evidence is None
     findings = Findings(
         table=table,
-        checks=prepared.checks,
+        data=prepared.data,
         inputs=prepared.inputs,
         names=tuple(prepared.values.columns),
         units=model.units,

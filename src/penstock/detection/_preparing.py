@@ -25,6 +25,7 @@ from penstock.columns import (
     choose_inputs,
     count_roles,
 )
+from penstock.detection.data import DataSummary, describe_data
 from penstock.detection.modes import CHANGING, UNKNOWN, ModePlan
 from penstock.explain import Truth, split_unit
 from penstock.io import (
@@ -133,7 +134,7 @@ class Prepared:
     """A table, ready to be learnt from or judged."""
 
     table: Table
-    checks: tuple[ColumnReport, ...]
+    data: DataSummary
     inputs: InputChoice
     values: pd.DataFrame
     modes: NDArray[np.str_]
@@ -265,6 +266,7 @@ def prepare(
     notes: Sequence[Note],
     excluded: BoolArray,
     truth: Truth | None,
+    units: Mapping[str, str],
 ) -> Prepared:
     """Apply the choice of inputs, assign modes, and leave out what cannot be judged, with a note on each kind."""
     values = inputs.apply(table)
@@ -283,7 +285,8 @@ def prepare(
         rows = np.flatnonzero(judged & empty)
         found.append(rows_note("empty rows", rows, table, "without any reading cannot be judged"))
         judged = judged & ~empty
-    return Prepared(table, tuple(checks), inputs, values, assigned, judged, tuple(found), truth)
+    data = describe_data(table, checks, inputs, units, found)
+    return Prepared(table, data, inputs, values, assigned, judged, data.notes, truth)
 
 
 def input_columns(inputs: InputChoice, table: Table) -> Table:

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from penstock._parameters import check_whole_number
 from penstock._types import BoolArray, FloatArray
-from penstock.columns import ColumnReport, InputChoice
+from penstock.columns import InputChoice
 from penstock.detection._parts import Contributions, JudgedPart
+from penstock.detection.data import DataSummary
 from penstock.explain import Agreement, Events, Incident, RuleTree
 from penstock.io import Note, Table
 
@@ -34,8 +35,10 @@ class Findings:
     ----------
     table : Table
         As it was read.
-    checks, inputs : tuple of ColumnReport, InputChoice
-        What is known of each column, and which of them were used, encoded or left out.
+    data : DataSummary
+        What was understood of the data, as `penstock.look` returns it: time, tags, doubts, what was left out and why.
+    inputs : InputChoice
+        Which columns were used, encoded or left out.
     names, units : tuple of str, mapping
         Of the inputs; a unit is "" where it is unknown.
     values, expected : DataFrame
@@ -128,7 +131,7 @@ class Findings:
     """
 
     table: Table
-    checks: tuple[ColumnReport, ...]
+    data: DataSummary
     inputs: InputChoice
     names: tuple[str, ...]
     units: Mapping[str, str]

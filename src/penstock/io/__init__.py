@@ -18,12 +18,12 @@ from penstock.io.rows import MAX_AHEAD, Batch, Fault, RowSource, TimeProgress
 from penstock.io.sinks import JsonLinesSink, OutputError, OutputMark, continue_sink, open_sink
 from penstock.io.snapshots import SnapshotError, Snapshots, differences
 from penstock.io.sql import file_of_address, is_address, public_query
-from penstock.io.table import Note, Notebook, Table, TableError, TagNote, refuse_unknown
+from penstock.io.table import DOUBTS, Note, Notebook, Table, TableError, TagNote, refuse_unknown
 from penstock.io.times import TimeOptions, TimeReader, as_zone
 
 __all__ = [
-    "MAX_AHEAD", "AlignOptions", "AlignedRows", "AlignedSource", "AlignedTag", "Aligner", "Aligning", "Alignment",
-    "AnySource", "Batch", "Columns", "Fault", "Feed", "InputError", "JsonLinesSink", "Note", "Notebook",
+    "DOUBTS", "MAX_AHEAD", "AlignOptions", "AlignedRows", "AlignedSource", "AlignedTag", "Aligner", "Aligning",
+    "Alignment", "AnySource", "Batch", "Columns", "Fault", "Feed", "InputError", "JsonLinesSink", "Note", "Notebook",
     "OutputError", "OutputMark", "PipeFeed", "RowSource", "SnapshotError", "Snapshots", "Table", "TableError",
     "TableOptions", "TagNote", "TimeOptions", "TimeProgress", "TimeReader", "as_zone", "columns_at",
     "continue_sink", "differences", "file_of_address", "files_of", "is_address", "is_missing", "is_number",

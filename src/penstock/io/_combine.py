@@ -203,9 +203,10 @@ def spread_tags(raw: RawTable, options: TimeOptions, taken: Collection[str], pla
         if wide is None:
             return raw
         how = f"a row for each time ({len(wide):,}), a column for each of the {len(tags):,} tags ({tag})."
-        log.add("long format", f"{said}{how}{left}", len(tags), (tag, value), changed=True)
+        log.add("long format", f"{said}{how}{left}", len(tags), (tag, value), changed=True, doubt=False)
         return replace(raw, frame=wide, unnamed=(), units=named)
-    log.add("long format", f"{said}a column for each of the {len(tags):,} tags ({tag}).{left}", len(tags), (tag, value))
+    said = f"{said}a column for each of the {len(tags):,} tags ({tag}).{left}"
+    log.add("long format", said, len(tags), (tag, value), doubt=False)
     log.notes += found.notes
     if again:
         count = round(again * len(stamps))

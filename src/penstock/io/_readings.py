@@ -147,6 +147,7 @@ def without_bad_readings(raw: RawTable, taken: Collection[str], notebook: Notebo
     masked, total = {}, 0
     for name, tag in beside.items():
         bad = is_bad(frame[name]) & frame[tag].notna().to_numpy()
+        notebook.bad[tag] = notebook.bad.get(tag, 0) + int(bad.sum())
         if bad.any():
             masked[tag] = frame[tag].mask(bad)
             total += int(bad.sum())

@@ -277,7 +277,7 @@ def read_text(source: TextSource, options: TextOptions, notebook: Notebook) -> R
             refuse_foreign(start, source.name)
         encoding = UTF8 if marked is None else Encoding(marked)
         if encoding is not UTF8:
-            notebook.add("encoding", f"{source.name} was read as {encoding.name}.", 1)
+            notebook.add("encoding", f"{source.name} was read as {encoding.name}.", 1, doubt=False)
     try:
         return _read_as(source, encoding, options, notebook)
     except WrongEncodingError as error:
@@ -286,7 +286,7 @@ def read_text(source: TextSource, options: TextOptions, notebook: Notebook) -> R
                 f"{source.name} is not {encoding.name} ({error}). Name its encoding.", "encoding"
             ) from None
     encoding = find_encoding(_raw_chunks(source))
-    notebook.add("encoding", encoding.note(source.name), 1)
+    notebook.add("encoding", encoding.note(source.name), 1, doubt=not encoding.sure or encoding.errors != "strict")
     try:
         return _read_as(source, encoding, options, notebook)
     except WrongEncodingError as error:

@@ -430,7 +430,7 @@ def _made_of(
     notes, clock = tuple(notebook.notes), combined.clock
     return Table(
         values, times, clock.name, label, notebook.source, notes, units, group, clock.reader, combined.alignment,
-        combined.tags,
+        combined.tags, {name: count for name, count in notebook.bad.items() if name in values},
     )  # fmt: skip
 
 

@@ -19,6 +19,15 @@ if TYPE_CHECKING:
     from penstock.io.times import TimeReader
 
 
+# Kinds of notes on what was read without confidence, the one that can spoil most first.
+DOUBTS = (
+    "transposed", "long format", "two clocks", "ambiguous dates", "contradictory dates", "not a time",
+    "time without date", "reset of the clock", "times out of bounds", "broken times",
+    "times that do not exist", "daylight saving", "mixed offsets", "short overlap", "encoding", "codes for missing?",
+    "text among numbers", "mixed text",
+)  # fmt: skip
+
+
 class TableError(ValueError):
     """A table that cannot be used as it is.
 
@@ -65,6 +74,7 @@ class Note:
     columns: tuple[str, ...] = ()  # which, as far as that is known
     rows: tuple[int, ...] = ()  # the first few, numbered as in `Table.values`
     changed: bool = False  # whether something is now other than in the source, which `strict` refuses
+    doubt: bool = False  # whether it was read without confidence, so that the user should look
 
     def __str__(self) -> str:
         return self.message
@@ -92,6 +102,7 @@ class Notebook:
         self.source = source
         self.strict = strict
         self.notes: list[Note] = []
+        self.bad: dict[str, int] = {}  # readings of bad quality, by tag
 
     def about(self, kind: str) -> Note | None:
         """Return the first note of this kind, if there is one."""
@@ -105,13 +116,16 @@ class Notebook:
         columns: tuple[str, ...] = (),
         rows: tuple[int, ...] = (),
         changed: bool = False,
+        doubt: bool | None = None,
     ) -> None:
+        """Add a note; without `doubt`, its kind says whether it is one."""
         if changed and self.strict:
             raise TableError(
                 f"strict refuses what would be done to {self.source} otherwise: {message} Correct the table, or read "
                 f"it without strict."
             )
-        self.notes.append(Note(kind, message, count, columns, rows, changed))
+        doubt = kind in DOUBTS if doubt is None else doubt
+        self.notes.append(Note(kind, message, count, columns, rows, changed, doubt))
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,6 +158,8 @@ class Table:
         How tags with clocks of their own were put into rows; None if all have one clock.
     tags : tuple of TagNote
         Of each of these tags, what its readings are like.
+    bad : mapping
+        How many readings of a column were taken as missing for their quality, of those with a column of quality beside.
 
     Examples
     --------
@@ -164,6 +180,7 @@ class Table:
     time_reader: TimeReader | None = None
     alignment: Alignment | None = None
     tags: tuple[TagNote, ...] = ()
+    bad: Mapping[str, int] = field(default_factory=dict[str, int])
 
     @property
     def names(self) -> tuple[str, ...]:

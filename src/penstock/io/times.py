@@ -579,5 +579,5 @@ def _in_zone(index: pd.DatetimeIndex, zone: dt.tzinfo | None, column: str, noteb
     said = (
         f"{counted(len(rows), 'time stamp')} in column {quoted(column)} in an hour that comes twice in {zone}: {how}."
     )
-    notebook.add("daylight saving", said, len(rows), (column,), changed=not settled)
+    notebook.add("daylight saving", said, len(rows), (column,), changed=not settled, doubt=not settled)
     return index.tz_localize(zone, ambiguous=~later, nonexistent="shift_forward")

@@ -320,18 +320,27 @@ def _why(findings: Findings, event: int) -> dict[str, Any]:
 
 
 def _columns(findings: Findings) -> Iterator[dict[str, Any]]:
-    uses = dict.fromkeys(findings.inputs.as_they_are, "as it is")
-    uses |= {encoding.column: "encoded" for encoding in findings.inputs.encoded}
-    uses |= {each.name: f"left out: {each.reason}" for each in findings.inputs.left_out}
-    for report in findings.checks:
+    """Yield what is known of the time, if there is one, and of each tag."""
+    time = findings.data.time
+    if time is not None:
         yield {
-            "name": report.name,
-            "role": report.role,
-            "grade": report.grade,
-            "reasons": list(report.reasons),
-            "unit": findings.units.get(report.name, ""),
-            "share_missing": plain(report.share_missing),
-            "use": uses.get(report.name, "time" if report.role == "time" else "not an input"),
+            "name": time.column,
+            "role": "time",
+            "grade": time.grade,
+            "reasons": list(time.reasons),
+            "unit": "",
+            "share_missing": plain(time.share_missing),
+            "use": "time",
+        }
+    for tag in findings.data.tags:
+        yield {
+            "name": tag.name,
+            "role": tag.role,
+            "grade": tag.grade,
+            "reasons": list(tag.reasons),
+            "unit": tag.unit,
+            "share_missing": plain(tag.share_missing),
+            "use": f"left out: {tag.left_out}" if tag.left_out else tag.use,
         }
 
 

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from types import SimpleNamespace as Record
 
 import numpy as np
-import pandas as pd
 from markupsafe import Markup
 
-from penstock._messages import counted
+from penstock._messages import counted, duration_in_words
 from penstock._types import FloatArray
-from penstock.detection import Findings
+from penstock.detection import Findings, TagSummary, TimeSummary
 from penstock.explain import Leaf, RuleTree, Split
 from penstock.report.axis import Axis, Packed, pack_bytes, pack_numbers
-from penstock.report.words import duration, name_tag, numbers, percent, unit_beside, with_unit
+from penstock.report.words import (
+    covered_in_words,
+    name_tag,
+    numbers,
+    percent,
+    span,
+    step_in_words,
+    unit_beside,
+    when,
+    with_unit,
+)
 
 _MOST_VALUES = 500  # variables in the list of all profiles
 _STEPS = 65_534
@@ -25,17 +35,16 @@ _FEW_UNITS = 0.5  # of the inputs
 
 def make_preparation(findings: Findings, axis: Axis) -> Record:
     """Format what was done to the data: columns left out and why, gaps, modes, how sure it is, what would help."""
-    left = findings.inputs.left_out
-    gaps = sorted((length for _, _, length in axis.gaps), reverse=True)
-    words = [duration(pd.Timedelta(milliseconds=length)) for length in (sum(gaps), *gaps[:1])]
+    # Notes on columns that were left out name them, and say how to change that.
+    noted = {name for note in findings.notes if note.changed and note.kind != "left out columns" for name in note.columns}
+    left = [each for each in findings.data.left_out if each.name not in noted]
     names, counts = np.unique(findings.modes, return_counts=True)
     return Record(
         changes=_changes(findings),
         left_out=[(name_tag(each.name), each.reason) for each in left[:_MOST_NAMED]],
         n_left_out=max(0, len(left) - _MOST_NAMED),
-        gaps=f"{counted(len(gaps), 'gap')} in the recording, {words[0]} in all, the longest {words[1]}."
-        if gaps
-        else "",
+        doubts=[note.message for note in findings.data.doubts],
+        time=_time_facts(findings.data.time),
         narrowed=axis.is_narrowed,
         modes=[(name_tag(str(name)), f"{count:,}") for name, count in zip(names, counts, strict=True)],
         sure=_sure(findings),
@@ -237,34 +246,72 @@ def _changes(findings: Findings) -> list[str]:
     return list(dict.fromkeys(changes))
 
 
-def column_table(findings: Findings) -> Record:
-    """Format the check of the columns, the worst grade first.
+def _time_facts(time: TimeSummary | None) -> list[Markup]:
+    """How the time was read, and what it is like."""
+    if time is None:
+        return [Markup("No column of times was found (--time names it).")]
+    zone = "without a zone, as the clock of the plant showed it" if time.zone is None else f"in the zone {time.zone}"
+    step = step_in_words(time, when)
+    return [
+        Markup("Column {}: {}, {}.").format(name_tag(time.column), time.how, zone),
+        Markup("{}.").format(span(time.first, time.last)),
+        Markup("{}{}.").format(step[0].upper(), step[1:]),
+    ]
 
-    `notable` columns are those below grade A, encoded or left out, `plain` the others; `counts` are by grade.
+
+def column_table(findings: Findings) -> Record:
+    """Format what is known of the time and the tags, the worst grade first.
+
+    `notable` columns are those below grade A, encoded or left out, `plain` the others; `counts` are by grade. `has`
+    says which cells any of them has.
     """
-    uses = dict.fromkeys(findings.inputs.as_they_are, "used")
-    for encoding in findings.inputs.encoded:
-        uses[encoding.column] = f"encoded as {counted(len(encoding.names), 'number')} ({encoding.method})"
-    uses |= {each.name: "left out" for each in findings.inputs.left_out}
-    lines = []
-    for check in sorted(findings.checks, key=lambda check: check.grade, reverse=True):
-        use = "time" if check.role == "time" else uses.get(check.name, "not an input")
-        lines.append(
-            Record(
-                name=name_tag(check.name),
-                role=check.role,
-                grade=check.grade,
-                use=use,
-                missing=percent(check.share_missing),
-                reasons=check.reasons,
-                notable=check.grade != "A" or use not in ("used", "time"),
-            )
-        )
+    lines = [*_time_cells(findings.data.time), *(_tag_cells(tag, findings.data.time) for tag in findings.data.tags)]
+    lines = sorted(lines, key=lambda line: line.grade, reverse=True)
     shown, more = lines[:_MOST_COLUMNS], len(lines) - _MOST_COLUMNS
     counts = [(grade, sum(line.grade == grade for line in lines)) for grade in "ABCD"]
     return Record(
         notable=[line for line in shown if line.notable],
         plain=[line for line in shown if not line.notable],
         counts=[(grade, count) for grade, count in counts if count],
+        has={name: any(getattr(line, name) for line in lines) for name in ("unit", "every", "bad")},
         left_out=f"{counted(more, 'more column')} of the best grades not listed." if more > 0 else "",
+    )
+
+
+def _time_cells(time: TimeSummary | None) -> Iterator[Record]:
+    if time is not None:
+        yield Record(
+            name=name_tag(time.column),
+            role="time",
+            grade=time.grade,
+            unit="",
+            every="",
+            usual="",
+            ends="",
+            missing=percent(time.share_missing),
+            bad="",
+            use="time",
+            reasons=time.reasons,
+            notable=time.grade != "A",
+        )
+
+
+def _tag_cells(tag: TagSummary, time: TimeSummary | None) -> Record:
+    usual, ends = (" to ".join(numbers(pair)) for pair in ((tag.usual_low, tag.usual_high), (tag.low, tag.high)))
+    if np.isnan(tag.low):
+        usual, ends = counted(tag.kinds, "kind") if tag.kinds else "", ""
+    covered = covered_in_words(tag, time, when)
+    return Record(
+        name=name_tag(tag.name),
+        role=tag.role,
+        grade=tag.grade,
+        unit=tag.unit,
+        every="" if np.isnan(tag.interval) else duration_in_words(tag.interval),
+        usual=usual,
+        ends=ends,
+        missing=percent(tag.share_missing),
+        bad="" if not tag.bad else f"{tag.bad:,}",
+        use=tag.use,
+        reasons=[*tag.reasons, *([f"{covered[0].upper()}{covered[1:]}."] if covered else [])],
+        notable=tag.grade != "A" or tag.use != "as it is" or bool(covered),
     )

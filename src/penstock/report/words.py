@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pandas as pd
 from markupsafe import Markup
 
-from penstock._messages import counted
+from penstock._messages import counted, duration_in_words
+from penstock.detection import TagSummary, TimeSummary
 from penstock.thresholds import SOME, about_figure
 
 MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
@@ -242,3 +243,27 @@ def unit_beside(name: str, unit: str) -> str:
     ('m³/s', '')
     """
     return "" if unit and name.endswith((f"[{unit}]", f"({unit})", f"/ {unit}")) else unit
+
+
+def step_in_words(time: TimeSummary, when: Callable[[Any], str]) -> str:
+    """How far rows are apart, and the gaps between them; `when` writes a time stamp."""
+    if math.isnan(time.step):
+        return "a single time"
+    step = f"a row every {duration_in_words(time.step)}"
+    if not time.gaps:
+        return f"{step}, no gaps"
+    return (
+        f"{step}, {counted(time.gaps, 'gap')}, the longest {duration_in_words(time.longest_gap)} after "
+        f"{when(time.gap_after)}"
+    )
+
+
+def covered_in_words(tag: TagSummary, time: TimeSummary | None, when: Callable[[Any], str]) -> str:
+    """When the first and the last reading of a tag were; "" where that is when the table begins and ends."""
+    if not isinstance(tag.first, pd.Timestamp) or not isinstance(tag.last, pd.Timestamp) or time is None:
+        return ""
+    slow = max(each for each in (time.step, tag.interval, 0.0) if not math.isnan(each))
+    apart = pd.Timedelta(seconds=2 * slow)
+    if tag.first - time.first <= apart and time.last - tag.last <= apart:
+        return ""
+    return f"readings from {when(tag.first)} to {when(tag.last)}"

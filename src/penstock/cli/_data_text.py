@@ -1,0 +1,211 @@
+"""Write what was understood of the data as text: all of it for `penstock look`, its first lines for `detect`."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pandas as pd
+
+import penstock
+from penstock._messages import counted, duration_in_words, quoted
+from penstock.cli._console import print_text, printable
+from penstock.detection import DataSummary, TagSummary
+from penstock.io import Note
+from penstock.report import as_json, plain
+from penstock.report.words import NO_NUMBER, covered_in_words, number, percent, step_in_words
+
+_WIDTH = 100  # characters of a line in a pipe
+_MOST_OF_A_ROLE, _MOST_DOUBTS = 12, 3
+_LONGEST_NAME, _SHORTEST_NAME, _LONGEST_UNIT = 60, 16, 10
+_PLURALS = {"quality": "quality", "text": "text", "empty": "empty columns"}
+_HEADINGS = ("unit", "every", "5 to 95 %", "lowest", "highest", "missing", "bad")
+SAID = ("gaps", "joined files", "aligned", "roles", "left out columns")  # kinds of notes that `data_lines` has
+
+
+def doubt_lines(doubts: Sequence[Note]) -> list[str]:
+    """Return what was read without confidence, the worst first."""
+    more = len(doubts) - _MOST_DOUBTS
+    rest = [f"Check first: {counted(more, 'more doubt')}, which penstock look lists."] if more > 0 else []
+    return [*(f"Check first: {note}" for note in doubts[:_MOST_DOUBTS]), *rest]
+
+
+def data_lines(data: DataSummary) -> list[str]:
+    """Return the lines that matter most: doubts, time and step, tags by role, and what was left out."""
+    time = "Time: none was found (--time names its column)."
+    if data.time is not None:
+        zone = "no zone" if data.time.zone is None else f"zone {data.time.zone}"
+        step = "" if math.isnan(data.time.step) else f"; a row every {duration_in_words(data.time.step)}"
+        time = f"Time: {quoted(data.time.column)}, {data.time.how}, {zone}{step}."
+    by_kind = {kind: [note.message for note in data.notes if note.kind == kind] for kind in SAID}
+    of_time = " ".join([time, *by_kind.pop("gaps")])
+    return [*doubt_lines(data.doubts), of_time, *(message for messages in by_kind.values() for message in messages)]
+
+
+def print_data(data: DataSummary, *, json: bool, everything: bool) -> None:
+    """Print all that is known: as JSON, as a table with colours on a terminal, or as plain text in a pipe."""
+    if json:
+        print_text(as_json({"penstock": penstock.__version__, **plain(data)}, indent=2, ensure_ascii=True))
+    elif sys.stdout is not None and sys.stdout.isatty():
+        _print_in_colours(data, everything)
+    else:
+        print_text("\n".join(text_lines(data, everything)))
+
+
+def text_lines(data: DataSummary, everything: bool = False) -> list[str]:
+    """Return all that is known as lines of at most 100 characters."""
+    lines: list[str] = []
+    for heading, texts in _sections_before(data):
+        lines += [*_wrapped(heading, ""), *(line for text in texts for line in _wrapped(text, "  ")), ""]
+    tables = _tables(data, everything)
+    widths = _widths([row for table in tables for row in table.rows])
+    for table in tables:
+        lines += [_line((table.heading, *_HEADINGS), widths, indent="")]
+        lines += [line for row in table.rows for line in (_line(row.cells, widths), *_wrapped(row.below, "      "))]
+        lines += [*_wrapped(table.more, "  "), ""]
+    for heading, texts in _sections_after(data, everything):
+        lines += [*_wrapped(heading, ""), *(line for text in texts for line in _wrapped(text, "  ")), ""]
+    return [printable(line) for line in lines[:-1]]
+
+
+class _Row:
+    """The cells of a tag, and what stands below them."""
+
+    def __init__(self, tag: TagSummary, data: DataSummary) -> None:
+        usual = f"{number(tag.usual_low)} to {number(tag.usual_high)}"
+        ends = number(tag.low), number(tag.high)
+        if math.isnan(tag.low):
+            usual, ends = counted(tag.kinds, "kind") if tag.kinds else NO_NUMBER, ("", "")
+        every = "" if math.isnan(tag.interval) else duration_in_words(tag.interval)
+        missing = "" if not tag.share_missing else percent(tag.share_missing)
+        bad = "?" if tag.bad is None else f"{tag.bad:,}" if tag.bad else ""
+        bad = bad if any(each.bad is not None for each in data.tags) else ""
+        unit = _short(tag.unit, _LONGEST_UNIT)
+        self.cells = (_short(tag.name, _LONGEST_NAME), unit, every, usual, *ends, missing, bad)
+        doubtful = tag.grade == "C" and tag.use != "left out"
+        reasons = " ".join(tag.reasons) if doubtful else ""
+        self.below = "; ".join(filter(None, (covered_in_words(tag, data.time, _when), reasons)))
+
+
+class _TagTable:
+    """The tags of one role."""
+
+    def __init__(self, role: str, tags: Sequence[TagSummary], data: DataSummary, everything: bool) -> None:
+        plural = _PLURALS.get(role, f"{role}s")
+        self.heading = f"{plural[0].upper()}{plural[1:]} ({len(tags):,})"
+        shown = list(tags)
+        if not everything and len(shown) > _MOST_OF_A_ROLE:  # first those that there is something to know about
+            shown = sorted(shown, key=lambda tag: tag.grade, reverse=True)[:_MOST_OF_A_ROLE]
+        self.rows = [_Row(tag, data) for tag in shown]
+        more = len(tags) - len(shown)
+        self.more = f"… and {more:,} more (--all)" if more else ""
+
+
+def _tables(data: DataSummary, everything: bool) -> list[_TagTable]:
+    return [_TagTable(role, [tag for tag in data.tags if tag.role == role], data, everything) for role in data.roles]
+
+
+def _sections_before(data: DataSummary) -> Iterator[tuple[str, list[str]]]:
+    if data.doubts:
+        yield "Check first:", [f"! {note}" for note in data.doubts]
+    yield f"{data.source}: {counted(data.rows, 'row')}, {counted(len(data.tags), 'tag')}.", []
+    if data.time is None:
+        yield "Time: none was found (--time names its column).", []
+    else:
+        span = f"{_when(data.time.first)} to {_when(data.time.last)}"
+        lasting = duration_in_words((data.time.last - data.time.first).total_seconds())
+        zone = "without a zone: as the plant's clock showed it" if data.time.zone is None else f"zone {data.time.zone}"
+        step = step_in_words(data.time, _when)
+        about = [f"{span} ({lasting}), {zone}.", f"{step[0].upper()}{step[1:]}."]
+        about += [note.message for note in data.notes if note.kind in ("order", "duplicate times")]
+        yield f"Time: column {quoted(data.time.column)}, {data.time.how}.", about
+    yield "What is done with it:", list(data.plan)
+
+
+def _sections_after(data: DataSummary, everything: bool) -> Iterator[tuple[str, list[str]]]:
+    if data.left_out:
+        most = len(data.left_out) if everything else _MOST_OF_A_ROLE
+        texts = [f"{_short(each.name, _LONGEST_NAME)}: {each.reason}" for each in data.left_out[:most]]
+        more = len(data.left_out) - most
+        yield f"Left out ({len(data.left_out):,}):", [*texts, *([f"… and {more:,} more (--all)"] if more > 0 else [])]
+    others = [note.message for note in data.other_notes if note.kind not in ("order", "duplicate times")]
+    if others:
+        yield "Also noted:", others
+
+
+def _widths(rows: Sequence[_Row]) -> list[int]:
+    """Return the width of each column, that of the names such that a line fits."""
+    others = []
+    for place, heading in enumerate(_HEADINGS, 1):
+        longest = max((len(row.cells[place]) for row in rows), default=0)
+        others.append(max(len(heading), longest) if longest else 0)  # what no tag has is not shown
+    longest = max([_SHORTEST_NAME, *(len(row.cells[0]) for row in rows)])
+    room = _WIDTH - len("  ") - sum(width + 2 for width in others if width)
+    return [max(_SHORTEST_NAME, min(longest, room)), *others]
+
+
+def _line(cells: Sequence[str], widths: Sequence[int], indent: str = "  ") -> str:
+    room = widths[0] + 2 - len(indent)
+    shown = [f"{indent}{_short(cells[0], room):{room}}"]
+    for heading, text, width in zip(_HEADINGS, cells[1:], widths[1:], strict=True):
+        if width:
+            shown.append(text.ljust(width) if heading == "unit" else text.rjust(width))
+    return "  ".join(shown).rstrip()
+
+
+def _wrapped(text: str, indent: str) -> list[str]:
+    """Return a text as lines that fit, none for an empty one."""
+    import textwrap
+
+    further = f"{indent}  " if indent else ""
+    return textwrap.wrap(text, _WIDTH, initial_indent=indent, subsequent_indent=further, break_on_hyphens=False)
+
+
+def _print_in_colours(data: DataSummary, everything: bool) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(highlight=False)
+
+    def say(sections: Iterator[tuple[str, list[str]]]) -> None:
+        for heading, texts in sections:
+            warning = heading == "Check first:"
+            console.print(Text(printable(heading), style="bold yellow" if warning else "bold"))
+            for text in texts:
+                console.print(Text(printable(f"  {text}"), style="yellow" if warning else ""))
+            console.print()
+
+    say(_sections_before(data))
+    for tags in _tables(data, everything):
+        table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+        table.add_column(Text(tags.heading), overflow="ellipsis", no_wrap=True, min_width=_SHORTEST_NAME)
+        for heading in _HEADINGS:
+            table.add_column(Text(heading), justify="left" if heading == "unit" else "right", no_wrap=True)
+        for row in tags.rows:
+            table.add_row(*(Text(printable(cell)) for cell in row.cells))
+            if row.below:
+                table.add_row(Text(printable(f"  {row.below}"), style="dim"))
+        console.print(table)
+        if tags.more:
+            console.print(Text(f"  {tags.more}", style="dim"))
+        console.print()
+    say(_sections_after(data, everything))
+
+
+def _short(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _when(moment: Any) -> str:
+    """Return a time without its zone, and without seconds where there are none.
+
+    >>> _when(pd.Timestamp("2024-05-01 10:00+02:00")), _when(pd.Timestamp("2024-05-01 10:00:05.25"))
+    ('2024-05-01 10:00', '2024-05-01 10:00:05')
+    """
+    if not isinstance(moment, pd.Timestamp):
+        return f"{moment}"
+    local = moment.tz_localize(None)
+    return local.isoformat(sep=" ", timespec="minutes" if local == local.floor("min") else "seconds")
