@@ -38,8 +38,13 @@ _ENDS = frozenset(("end", "ende", "stop", "to", "until", "bis"))
 _TAGS = (
     "tag", "tagname", "tag name", "tag id", "varname", "variable", "sensor", "sensor name", "sensor id", "signal",
     "point", "point name", "channel", "metric", "parameter", "item", "field", "measurement", "name", "file name",
+    *("punkt", "punktname", "messstelle", "messpunkt", "kanal", "signalname", "variablenname", "pointid", "point id"),
+    *("tagid", "variable name", "datapoint", "data point", "node", "nodeid", "node id", "etiqueta", "mesure", "_field"),
 )  # fmt: skip
-_VALUES = ("value", "varvalue", "val", "reading", "tag value", "wert", "valor", "valeur")
+_VALUES = (
+    *("value", "varvalue", "val", "reading", "tag value", "wert", "messwert", "valor", "valeur", "waarde", "valore"),
+    *("data value", "numeric value"),
+)
 _UNITS = ("unit", "units", "uom", "eu", "einheit")
 _ABOUT_READINGS = (
     *(*_UNITS, "quality", "qualitycode", "quality code", "qualitydetail", "quality detail", "opcquality"),

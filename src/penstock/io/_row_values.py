@@ -342,10 +342,15 @@ def _object(line: bytes) -> dict[str, Any]:
     text = decoded(line)
     try:
         value = json.loads(text, object_pairs_hook=_without_repeats)
+        if "\\u" in text:
+            json.dumps(value, ensure_ascii=False).encode()  # a half of a pair of surrogates is no text
     except LineError:
         raise
+    except UnicodeEncodeError:
+        raise LineError("a text in it is not valid Unicode") from None
     except (ValueError, RecursionError) as error:
-        raise LineError(f"not JSON ({error})") from None
+        reason = "a number has thousands of digits" if "int_max_str_digits" in str(error) else error
+        raise LineError(f"not JSON ({reason})") from None
     if not isinstance(value, dict):
         raise LineError("not a JSON object")
     return value

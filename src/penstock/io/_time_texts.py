@@ -23,26 +23,42 @@ _LARGEST_OFFSET = 18 * 60
 _LONGEST = 100  # characters; a longer text is no time
 _MOST_WAYS = 2_000  # of writing, in one column; more is no column of times
 _SPACES = {ord(space): " " for space in "\u00a0\u2007\u2009\u202f\t\r\n"}
+# The first letters of months in English, German, French, Spanish, Italian, Portuguese and Dutch.
 _MONTHS = {
     month: number
     for number, months in enumerate(
-        ("jan", "feb", "mar,mär,mrz,mae", "apr", "may,mai", "jun", "jul", "aug", "sep", "oct,okt", "nov", "dec,dez"),
+        (
+            "jan,ene,gen", "feb,fév,fev", "mar,mär,mrz,mae,mrt", "apr,avr,abr", "may,mai,mei,mag", "jun,juin,giu",
+            "jul,juil,lug", "aug,aoû,aou,ago", "sep,set", "oct,okt,ott,out", "nov", "dec,dez,déc,dic",
+        ),
         start=1,
     )
     for month in months.split(",")
-}
+}  # fmt: skip
+# Minutes from UTC. Those that mean several zones, such as CST and IST, are not known.
+_ZONES = {
+    "est": -300, "edt": -240, "cdt": -300, "mst": -420, "mdt": -360, "pst": -480, "pdt": -420, "wet": 0, "west": 60,
+    "cet": 60, "cest": 120, "mez": 60, "mesz": 120, "eet": 120, "eest": 180, "jst": 540, "kst": 540, "aest": 600,
+    "aedt": 660,
+}  # fmt: skip
+_EASTERN = re.compile(
+    r"(\d+)\s?[年년]\s*(\d+)\s?[月월]\s*(\d+)\s?[日일]\s*(?:(\d+)\s?[時时点시]\s*(?:(\d+)\s?[分분]?)?\s*(?:(\d+)\s?[秒초])?)?(.*)"
+)
 _WEEKDAY = r"(?:(?:mon?|tue?|wed?|thu?|fri?|sat?|sun?|di|mi|do|fr|sa|so)[a-z]*\.?,? )?"
 _DATE = (
     r"(?:(?P<n1>\d{1,4})(?P<sign>[-./])\s?(?P<n2>\d{1,2})(?P=sign)\s?(?P<n3>\d{1,4})"  # 31.12.2024, 2024-12-31
-    r"|(?P<d1>\d{1,4})[-. ]{0,2}(?P<word>[a-zäÄ]{3,9})[-., ]{0,2}(?P<d2>\d{1,4})"  # 31-Dec-2024
-    r"|(?P<first_word>[a-zäÄ]{3,9})\.? (?P<d3>\d{1,2})(?:st|nd|rd|th)?,? (?P<d4>\d{2}|\d{4})"  # Dec 31, 2024
+    r"|(?P<d1>\d{1,4})[-. ]{0,2}(?P<word>[a-zäÄéÉûÛ]{3,10})[-., ]{0,2}(?P<d2>\d{1,4})"  # 31-Dec-2024
+    r"|(?P<first_word>[a-zäÄéÉûÛ]{3,10})\.? (?P<d3>\d{1,2})(?:st|nd|rd|th)?,? (?P<d4>\d{2}|\d{4})"  # Dec 31, 2024
     r"|(?P<compact>\d{8}|\d{12}|\d{14}))"  # 20241231
 )
 _HALF = r"(?:\s?(?P<half>[ap])\.?m\.?)?"
 _CLOCK = (
     r"(?P<hour>\d{1,2})(?P<colon>:|\.)(?P<minute>\d{1,2})(?:(?P=colon)(?P<second>\d{1,2})(?:[.,:](?P<part>\d{1,9}))?)?"
 )
-_ZONE = r"(?P<zone>\s?(?:z|utc|gmt|(?:utc|gmt)?(?P<east>[+-])(?P<zh>\d{1,2}):?(?P<zm>\d{2})?)(?:\s?\[[a-z_/]+\])?)?"
+_ZONE = (
+    rf"(?P<zone>\s?(?:(?P<abbreviation>{'|'.join(_ZONES)})"
+    r"|z|utc|gmt|(?:utc|gmt)?(?P<east>[+-])(?P<zh>\d{1,2}):?(?P<zm>\d{2})?)(?:\s?\[[a-z_/]+\])?)?"
+)
 _DIGITS = r"(?P<digits>\d{6}|\d{4}|\d{1,2})"  # 134500, 1345 or 13
 _STAMP = re.compile(
     rf"{_WEEKDAY}{_DATE}(?:(?P<gap>t|,?\s+|_|-|:)(?:{_CLOCK}|{_DIGITS}){_HALF}{_ZONE})?", re.IGNORECASE | re.ASCII
@@ -84,7 +100,21 @@ def is_time(text: str) -> bool:
     >>> [is_time(text) for text in ("31.12.2024 13:45", "5-Jan-24", "Dec 31, 2024 1:45 PM", "pump 3", "10:00")]
     [True, True, True, False, False]
     """
-    return _way_of(text) is not None
+    return _way_of(_western(text)) is not None
+
+
+def _western(text: str) -> str:
+    """Return a date of China, Japan or Korea with signs between its numbers.
+
+    >>> _western("2024年3月5日 7時05分"), _western("2024년 3월 5일 7시 5분 9초"), _western("5.3.2024")
+    ('2024-3-5 7:05', '2024-3-5 7:5:9', '5.3.2024')
+    """
+    found = None if text.isascii() else _EASTERN.fullmatch(text.strip())
+    if found is None:
+        return text
+    year, month, day, hour, minute, second, rest = found.groups()
+    clock = "" if hour is None else f" {hour}:{minute or '00'}" + ("" if second is None else f":{second}")
+    return f"{year}-{month}-{day}{clock}" + (f" {rest.strip()}" if rest.strip() else "")
 
 
 def is_clock_alone(text: str) -> bool:
@@ -102,7 +132,9 @@ def read_times(texts: Sequence[str], day_first: bool | None = None) -> TextTimes
     # Without blanks around them and with plain blanks inside; "" for one too long for a time.
     plain = "".join(texts).isascii()
     texts = [
-        "" if len(text) >= _LONGEST else (text if plain and "\n" not in text else text.translate(_SPACES)).strip()
+        ""
+        if len(text) >= _LONGEST
+        else (text if plain and "\n" not in text else _western(text.translate(_SPACES))).strip()
         for text in texts
     ]
     result = TextTimes(np.full(len(texts), "NaT", dtype="M8[us]"), np.full(len(texts), NAIVE, dtype=np.int64))
@@ -123,7 +155,9 @@ def read_times(texts: Sequence[str], day_first: bool | None = None) -> TextTimes
         result.offsets[where] = way.offset
         example = re.sub("[0-9]+", "0", texts[where[0]].lower())
         # Month, half of the day and offset do not make a different way of writing.
-        shape = re.sub(r"\s?(?:z|utc|gmt|(?:utc|gmt)?[+-]0(?::?0)?)(?:\s?\[[a-z_/]+\])?$", "+", example)
+        shape = re.sub(
+            rf"\s?(?:{'|'.join(_ZONES)}|z|utc|gmt|(?:utc|gmt)?[+-]0(?::?0)?)(?:\s?\[[a-z_/]+\])?$", "+", example
+        )
         shape = re.sub(r"[ap]\.?m\b", "am", re.sub(r"[a-zä]{3,}", "word", shape))
         result.ways.setdefault(shape, example)
         if len(way.formats) > 1:
@@ -157,17 +191,19 @@ def _way_of(text: str) -> _Way | None:
         return None
     parts = found.groupdict()
     word = parts["word"] or parts["first_word"] or ""
-    if word and word[:3].lower() not in _MONTHS:
+    number = _MONTHS.get(word[:4].lower(), _MONTHS.get(word[:3].lower()))
+    if word and number is None:
         return None
     dates = _date_directives(parts)
     clock, seconds = _clock_directives(parts)
     if not dates or clock is None:
         return None
-    month = (word, f"{_MONTHS[word[:3].lower()]:02d}") if word else ("", "")
+    month = (word, f"{number:02d}") if word else ("", "")
     zone, offset = parts.get("zone") or "", NAIVE
     if zone:
         minutes = 60 * int(parts["zh"] or 0) + int(parts["zm"] or 0)
         offset = -minutes if parts["east"] == "-" else minutes
+        offset = _ZONES.get((parts["abbreviation"] or "").lower(), offset)
         if minutes > _LARGEST_OFFSET:
             return None
     formats = tuple(_with_directives(text[: len(text) - len(zone)], found, {**date, **clock}) for date in dates)

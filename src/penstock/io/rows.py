@@ -358,7 +358,9 @@ class RowSource:
         newest = self.progress.newest
         ahead, rows.remarks = self.progress.check(rows.seconds, self._max_ahead)
         for place in ahead:
-            far = duration_in_words(float(rows.seconds[place]) - newest)
+            far = duration_in_words(
+                float(rows.seconds[place]) - max(newest, min(self.progress.newest, self.progress.last))
+            )
             reasons[place] = f"its time {str(times[place])[:40]!r} is {far} ahead of the newest row (--max-ahead)"
         if self.progress.ahead is not None and ahead:
             rows.waiting = rows.lines[ahead[-1]]

@@ -37,9 +37,11 @@ _EPOCHS = {
     "microseconds since 1970": (1.0, 1e14, 1e16),
     "nanoseconds since 1970": (1e-3, 1e17, 1e19),
 }
+_TICKS = "ticks of 100 ns since the year 1"  # of .NET; as nanoseconds since 1970 they would be of 1989 to 1991
+_TICKS_RANGE, _TICKS_1970 = (6.21e17, 6.7e17), 621_355_968e9
 # Dates written without separators, and how many digits they have.
 _DIGITS = {"dates as 20241231": 8, "times as 202412311345": 12, "times as 20241231134500": 14}
-UNITS = (*_DIGITS, *_EPOCHS, _EXCEL, COUNT)
+UNITS = (*_DIGITS, *_EPOCHS, _TICKS, _EXCEL, COUNT)
 _LONGEST_FORMAT = 200  # characters: the time that strptime takes grows with their square
 _LONGEST_NUMBER = 40  # characters
 _ENOUGH = 0.5  # of the values of a sample are times
@@ -431,6 +433,8 @@ def _unit_of(numbers: FloatArray, known: TimeReader | None = None) -> str | None
                 times, _ = _from_numbers(there, unit)
                 if digits != 12 or not np.isnat(times).any():
                     return unit
+    if _TICKS_RANGE[0] <= smallest and largest < _TICKS_RANGE[1]:
+        return _TICKS
     for unit, (_, low, high) in _EPOCHS.items():
         if low <= smallest and largest < high:
             return unit
@@ -452,6 +456,8 @@ def _from_numbers(numbers: FloatArray, unit: str) -> tuple[Times, int]:
         return read_times([text if len(text) == _DIGITS[unit] else "" for text in texts]).times, NAIVE
     if unit == _EXCEL:
         return _since(_EXCEL_START, numbers, _DAY), NAIVE
+    if unit == _TICKS:
+        return _since(np.datetime64(0, "us"), numbers - _TICKS_1970, 0.1), NAIVE
     return _since(np.datetime64(0, "us"), numbers, _EPOCHS[unit][0]), 0
 
 
