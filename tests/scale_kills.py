@@ -28,7 +28,7 @@ def _named(*names):
 ROWS = _named("measure-piece", "scale-piece", "spread-rows", "gather-part")
 TREE = _named("grow-part-tree", "join-two")
 FACTORISATION = _named(
-    "multiply", "sweep", "sweep-report", "advance", "save-blocks", "load-blocks", "advance-report", "score-block"
+    "extend-columns", "sweep", "sweep-report", "advance", "save-blocks", "load-blocks", "advance-report", "score-block"
 )
 SCORING = _named("score-piece")
 

@@ -8,11 +8,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from live_service import options, running
 from live_tables import lines_of
 
 import penstock
 from penstock.io import Aligning, InputError, plain_alignment
 from penstock.live import Monitor, WatchOptions
+from penstock.live.monitor import Observer
+from penstock.live.service import Delivery
 
 TAGS = {"load": 60, "oil": 60, "flow": 20, "level": 300}  # seconds between readings
 
@@ -73,8 +76,8 @@ def test_watch_gives_the_rows_of_score(plant: pd.DataFrame, model: Path, tmp_pat
     expected = penstock.score(penstock.load(model), new)
     WRITERS[written](new, tmp_path / "new.csv")
     order = {"day_first": True} if written == "day first" else {}
-    options = WatchOptions(tmp_path / "new.csv", model=model, output=tmp_path / "out.jsonl", **order)
-    counts = Monitor(options).run()
+    watched = WatchOptions(tmp_path / "new.csv", model=model, output=tmp_path / "out.jsonl", **order)
+    counts = Monitor(watched).run()
     lines = lines_of(tmp_path / "out.jsonl")
     assert counts.malformed == 0
     assert [pd.Timestamp(line["time"]) for line in lines] == list(expected.table.time)
@@ -83,13 +86,13 @@ def test_watch_gives_the_rows_of_score(plant: pd.DataFrame, model: Path, tmp_pat
 
 def test_a_watch_of_readings_goes_on_after_any_step(plant: pd.DataFrame, model: Path, tmp_path: Path) -> None:
     later(plant)[:3000].to_csv(tmp_path / "new.csv", index=False)
-    options = {"input": tmp_path / "new.csv", "model": model, "alarms": tmp_path / "whole-alarms.jsonl"}
-    Monitor(WatchOptions(**options, output=tmp_path / "whole.jsonl")).run()
+    given = {"input": tmp_path / "new.csv", "model": model, "alarms": tmp_path / "whole-alarms.jsonl"}
+    Monitor(WatchOptions(**given, output=tmp_path / "whole.jsonl")).run()
     whole, output = (tmp_path / "whole.jsonl").read_bytes(), tmp_path / "out.jsonl"
-    options |= {"output": output, "state": tmp_path / "state", "snapshot_every": 40, "alarms": tmp_path / "a.jsonl"}
+    given |= {"output": output, "state": tmp_path / "state", "snapshot_every": 40, "alarms": tmp_path / "a.jsonl"}
     for _ in range(500):
         steps = iter([False] * 6 + [True])
-        Monitor(WatchOptions(**options)).run(lambda steps=steps: next(steps))
+        Monitor(WatchOptions(**given)).run(lambda steps=steps: next(steps))
         assert whole.startswith(output.read_bytes())
         if output.read_bytes() == whole:
             break
@@ -106,23 +109,27 @@ def test_late_and_broken_readings_are_said(plant: pd.DataFrame, model: Path, tmp
     new.loc[399, "time"] = new.loc[0, "time"]
     new.to_csv(tmp_path / "new.csv", index=False)
     faults, remarks = [], []
-    options = WatchOptions(tmp_path / "new.csv", model=model, output=tmp_path / "out.jsonl")
-    from penstock.live.monitor import Observer
-
-    Monitor(options, Observer(fault=faults.append, warning=remarks.append)).run()
+    watched = WatchOptions(tmp_path / "new.csv", model=model, output=tmp_path / "out.jsonl")
+    Monitor(watched, Observer(fault=faults.append, warning=remarks.append)).run()
     assert sorted(fault.line for fault in faults) == [62, 72, 82]
     assert any("1 reading" in remark for remark in remarks)
+
+
+def test_readings_sorted_by_tag_are_refused(plant: pd.DataFrame, model: Path, tmp_path: Path) -> None:
+    later(plant).sort_values("tag", kind="stable").to_csv(tmp_path / "new.csv", index=False)
+    with pytest.raises(InputError, match="not in order of time"):
+        Monitor(WatchOptions(tmp_path / "new.csv", model=model, output=tmp_path / "out.jsonl")).run()
 
 
 def test_readings_without_a_clock_are_refused(plant: pd.DataFrame, tmp_path: Path) -> None:
     plant[:300].to_csv(tmp_path / "new.csv", index=False)
     with pytest.raises(InputError, match="--step"):
         Monitor(WatchOptions(tmp_path / "new.csv", output=tmp_path / "out.jsonl")).run()
-    options = WatchOptions(
+    watched = WatchOptions(
         tmp_path / "new.csv", output=tmp_path / "out.jsonl", step="1min", columns=("load", "oil", "flow"), warmup=20,
         n_components=2,
     )  # fmt: skip
-    counts = Monitor(options).run()
+    counts = Monitor(watched).run()
     assert counts.samples > 40
     assert counts.malformed == 0
 
@@ -152,3 +159,41 @@ def test_damaged_states_are_refused() -> None:
     ):
         with pytest.raises((ValueError, TypeError, LookupError)):
             Aligning(plain_alignment(60, None, ["a", "b"], ["c"]), ["c"]).restore(wrong)
+
+
+def served(folder: Path, model: Path, parts: list[str], restarts: int = 0) -> list[dict[str, object]]:
+    """What `serve` says of a text of readings that is posted in parts, with restarts in between."""
+    given, sent, size = options(folder, model=model), 0, -(-len(parts) // (restarts + 1))
+    for start in range(0, len(parts), size):
+        with running(given) as service:
+            for part in parts[start : start + size]:
+                answer = service.deliver(Delivery("unit1", part.encode(), "test", ("after", sent))).result(60)
+                assert answer["malformed"] == 0
+                sent += 1
+            rows = [
+                {"time": time, "score": score}
+                for block in service.store.verdicts(service.assets["unit1"].record.id)
+                for time, score in zip(block.times, block.scores.scores.tolist(), strict=True)
+            ]
+    return rows
+
+
+@pytest.mark.parametrize("restarts", [0, 3])
+def test_serve_gives_the_rows_of_score(plant: pd.DataFrame, model: Path, tmp_path: Path, restarts: int) -> None:
+    new = later(plant)[:2500]
+    expected = penstock.score(penstock.load(model), new)
+    header, *lines = new.to_csv(index=False).splitlines(keepends=True)
+    parts = [header + "".join(lines[start : start + 83]) for start in range(0, len(lines), 83)]
+    rows = served(tmp_path, model, parts, restarts)
+    assert len(expected.scores) - 3 <= len(rows) < len(expected.scores)  # the last steps are not over
+    assert [row["time"] for row in rows] == [f"{time:%Y-%m-%dT%H:%M:%S}" for time in expected.table.time[: len(rows)]]
+    np.testing.assert_array_equal([row["score"] for row in rows], expected.scores[: len(rows)])
+
+
+def test_messages_of_single_tags(plant: pd.DataFrame, model: Path, tmp_path: Path) -> None:
+    new = later(plant)[:300]
+    expected = penstock.score(penstock.load(model), new)
+    messages = [json.dumps({"time": str(time), tag: value}) for time, tag, value in new.itertuples(index=False)]
+    rows = served(tmp_path, model, messages)
+    assert len(rows) >= len(expected.scores) - 3
+    np.testing.assert_array_equal([row["score"] for row in rows], expected.scores[: len(rows)])

@@ -244,7 +244,7 @@ class TestCases:
         assert article.when == "3 May 2024, 02:00 – 03:10"
         assert article.duration == "1 h 10 min"
         assert article.known == [2]
-        assert "bearing [°C]</bdi> read 65.79 where the model rebuilds 56.37; also off: " in article.sentence
+        assert "bearing [°C]</bdi> read 65.79 where the model rebuilds 56.34; also off: " in article.sentence
         line = article.lines[0]
         assert (line.unit, line.direction) == ("°C", "above")
         assert float(line.actual) > float(line.expected) + 5

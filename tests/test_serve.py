@@ -237,6 +237,42 @@ def test_some_malformed_lines_are_told_and_counted(tmp_path):
         assert client.get("assets/unit1")["counts"]["malformed"] == 1
 
 
+@pytest.mark.parametrize("time", ["1e300", "9" * 5000, "2500-01-01 00:00:00", "1677-01-01", "soon", "2026-07-01 10:00"])
+def test_a_row_of_an_absurd_time_is_malformed_and_the_others_go_on(tmp_path, time):
+    header, *lines = csv_of(LIVE).splitlines(keepends=True)
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    with running(options(tmp_path / "a", names=("unit1",))) as service:
+        expected = post(service, header + "".join(lines)) and whole(service)
+    lines.insert(50, f"{time},1,1,1,1\n")
+    with running(options(tmp_path / "b", names=("unit1",))) as service:
+        answer = post(service, header + "".join(lines))
+        found = whole(service)
+    assert (answer["accepted"], answer["malformed"]) == (len(lines) - 1, 1)
+    assert found["unit1"] == expected["unit1"]
+    assert found["changes"] == expected["changes"]
+
+
+def test_senders_write_times_in_their_own_ways(tmp_path):
+    values = '"flow": 5, "head": 5, "power": 5, "oil": 5'
+    with running(options(tmp_path)) as service:
+        for time in (
+            '"2026-01-01 00:00:00"',
+            "1767225601",
+            '"2026-01-01T00:00:02"',
+            "1767225603",
+            '"1.1.2026 0:00:04"',
+        ):
+            answer = post(service, f'{{"time": {time}, {values}}}')
+            assert (answer["accepted"], answer["malformed"]) == (1, 0), (time, answer)
+        answer = post(service, f'{{"time": "2026-01-01T00:00:05Z", {values}}}')
+        assert "offset from UTC" in answer["faults"][0]["reason"]
+
+
+def post(service, text):
+    return service.deliver(Delivery("unit1", text.encode(), "test", None)).result(60)
+
+
 def test_a_full_disk_stops_accepting_and_is_no_crash(tmp_path):
     with running(options(tmp_path)) as service:
         rows_of = lambda at: csv_of(LIVE[at : at + 20]).encode()  # noqa: E731

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from datetime import datetime
 from pathlib import Path
@@ -17,6 +18,7 @@ from strategies import examples
 
 import penstock
 from penstock.io import (
+    InputError,
     RowSource,
     TableError,
     TableOptions,
@@ -223,3 +225,31 @@ def test_unknown_zones_and_formats_of_a_stream() -> None:
         assert error.value.parameter == name
     with pytest.raises(TableError):
         TimeOptions(format="%d %H")
+
+
+def a_batch(path: Path) -> None:
+    with contextlib.closing(RowSource(open_feed(path), TableOptions())) as source:
+        while source.next_batch(5) is None:
+            pass
+
+
+def test_a_stream_knows_quality_and_refuses_times_beside_tags(tmp_path: Path) -> None:
+    times = pd.date_range("2024-05-01", periods=40, freq="1min")
+    table = pd.DataFrame({"time": times, "flow": np.arange(40) + 0.5, "flow Status": "GOOD", "head": 7.5})
+    table.loc[[7, 30], ["flow", "flow Status"]] = [0.0, "BAD"]
+    table.to_csv(tmp_path / "plant.csv", index=False)
+    source = RowSource(open_feed(tmp_path / "plant.csv"), TableOptions())
+    rows = []
+    while not source.ended:
+        batch = source.next_batch(5)
+        rows += [] if batch is None else batch.values.tolist()
+    source.close()
+    assert source.columns.variable_names == ("flow", "head")
+    assert np.flatnonzero(np.isnan(np.array(rows)[:, 0])).tolist() == [7, 30]
+    read = read_table(tmp_path / "plant.csv")
+    np.testing.assert_array_equal(read.values[["flow", "head"]].to_numpy(), rows)
+    pairs = pd.DataFrame({"flow_time": times, "flow": 1.5, "head_time": times + pd.Timedelta("7s"), "head": 2.5})
+    pairs["flow"] += np.arange(40)
+    pairs.to_csv(tmp_path / "plant.csv", index=False)
+    with pytest.raises(InputError, match="a time beside each tag"):
+        a_batch(tmp_path / "plant.csv")

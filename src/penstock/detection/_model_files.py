@@ -217,17 +217,17 @@ def _pack_inputs(inputs: InputChoice) -> dict[str, Any]:
 
 
 def _unpack_inputs(record: Record) -> InputChoice:
-    record.only("as_they_are", "encoded", "left_out", new={"roles": None})
+    record.only("as_they_are", "encoded", "left_out", "roles")
     encoded = [_unpack_encoding(Record(each, "encoded")) for each in _list(record, "encoded")]
     left_out = [Record(each, "left_out").only("name", "reason") for each in _list(record, "left_out")]
-    roles = {} if record.value("roles") is None else _parts(record, "roles")
+    roles = _parts(record, "roles")
     choice = InputChoice(
         _texts(record, "as_they_are"),
         tuple(encoded),
         tuple(LeftOut(each.text("name"), each.text("reason")) for each in left_out),
         {name: _unpack_role(Record(role, f"roles[{name!r:.80}]")) for name, role in roles.items()},
     )
-    if record.value("roles") is not None and set(choice.roles) != set(choice.names):
+    if set(choice.roles) != set(choice.names):
         raise record.trouble("roles", "a role for each input")
     if len(set(choice.names)) < len(choice.names):
         raise record.trouble("as_they_are", "names that differ")

@@ -77,6 +77,10 @@ class LogEncoding:
             out[(np.abs(out) < _ONE_MOVE) & self.constant] = 0.0
         return out
 
+    def pack(self) -> dict[str, Any]:
+        """Return the encoding for a file; which columns are constant is seen from its rows."""
+        return {"unit": self.unit, "center": self.center, "spread": self.spread}
+
 
 def learn_encoding(A: FloatArray) -> LogEncoding:
     """Learn an encoding from rows in which every column has a reading."""
@@ -516,7 +520,7 @@ class Composite:
 
     def pack(self) -> dict[str, Any]:
         """Return the views for a file: the rows once, as they are; encoded ones and nodes follow from them."""
-        packed: dict[str, Any] = {"rows": self.plain.search.rows(), "encoding": dict(vars(self.encoding))}
+        packed: dict[str, Any] = {"rows": self.plain.search.rows(), "encoding": self.encoding.pack()}
         for name, joining in (("plain", self.plain), ("logged", self.logged)):
             joins = joining.joins.astype(np.int64, copy=False)
             packed[name] = {"reach": joining.reach, "around": joining.around, "own": joining.own, "joins": joins}
@@ -590,10 +594,9 @@ def unpack_views(record: Record, copy_of: IndexArray, p: int) -> Composite:
     rows = record.array("rows", np.float64, (m, p), missing=True)
     if np.isnan(rows).all(axis=1).any() or np.isnan(rows).all(axis=0).any():
         raise record.trouble("rows", "numbers, some of them in each row and each column")
-    nowhere = np.zeros(p, dtype=np.bool_)  # in files of earlier versions
-    part = record.part("encoding").only("unit", "center", "spread", new={"constant": nowhere})
+    part = record.part("encoding").only("unit", "center", "spread")
     center = part.array("center", np.float64, (p,), least=-1.0, most=1.0)
-    constant = part.array("constant", np.bool_, (p,))
+    constant = np.fmin.reduce(rows, axis=0) == np.fmax.reduce(rows, axis=0)
     encoding = LogEncoding(_positive(part, "unit", p), center, _positive(part, "spread", p), constant)
     encoded = encoding.apply(rows)
     standards = record.part("standards").only(*_STANDARDS)

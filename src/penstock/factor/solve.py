@@ -29,6 +29,7 @@ from penstock.factor.start import draw_seed, draws_from, random_start
 __all__ = ["MAX_ITER", "TOL", "BlockProblem", "Progress", "Settings", "fit_by_blocks", "fit_factors", "solve"]
 
 BlockSettings = RowBlocks | BlockSGD
+_TRIAL_STEPS = 10  # after which the lower of two starts goes on
 
 
 def solve(
@@ -219,10 +220,21 @@ def fit_by_blocks(
         return run.H, outcome
 
 
+def _after_a_few_steps(run: CoordinateDescent) -> float:
+    return check_finite([run.step() for _ in range(_TRIAL_STEPS)][-1])
+
+
 def _begin(settings: Settings, objective: Objective, n_components: int, rng: Any) -> Factors:
     """Return the start of a solver: from eigenvectors, random on the scale of the problem, or ALAD's, 0.1·U(0,1)."""
     if isinstance(settings, Coordinate):
-        return spectral_start(objective, n_components, draw_seed(rng))
+        start = spectral_start(objective, n_components, draw_seed(rng))
+        if not objective.terms.laplacian:
+            return start
+        # A Laplacian pulls rows together that the eigenvectors tell apart: there a random start is as often better.
+        starts = (start, random_start(objective, n_components, rng))
+        return min(
+            starts, key=lambda each: _after_a_few_steps(CoordinateDescent(objective, each, settings.profile_passes))
+        )
     if not isinstance(settings, BlockSGD):
         return random_start(objective, n_components, rng)
     if settings.blocks == "rows":

@@ -132,7 +132,7 @@ def find_leading(columns: Columns, n_vectors: int, tol: float = _TOLERANCE) -> t
     values, vectors = np.zeros(0), np.zeros((0, 0))
     for passes in range(_MOST_PASSES + 1):
         check_finite(float(YY.sum()) + float(QY.sum()))
-        taken = np.linalg.solve(G, QY)
+        taken: FloatArray = np.linalg.solve(G, QY).astype(np.float64, copy=False)
         sizes, directions = np.linalg.eigh(_symmetric(YY - QY.T @ taken))
         new = sizes > _DEPENDENT * np.trace(YY)
         root = np.sqrt(sizes[new])

@@ -41,7 +41,12 @@ _TAGS = (
 )  # fmt: skip
 _VALUES = ("value", "varvalue", "val", "reading", "tag value", "wert", "valor", "valeur")
 _UNITS = ("unit", "units", "uom", "eu", "einheit")
-_ABOUT_READINGS = (*_UNITS, "quality", "qualitycode", "validity", "status", "good", "result", "table", "description")
+_ABOUT_READINGS = (
+    *(*_UNITS, "quality", "qualitycode", "quality code", "qualitydetail", "quality detail", "opcquality"),
+    *("opc quality", "validity", "status", "good", "percentgood", "percent good", "result", "table", "description"),
+    *("vvalue", "time ms", "timems", "datatype", "data type", "type", "source", "annotated", "questionable"),
+    *("substituted", "comment"),
+)  # fmt: skip
 _FEWEST_COMMON = 4  # stamps of an area within the period common to all, to compare them there
 _ONCE = 0.9  # of the readings are the only one of their tag at their time
 

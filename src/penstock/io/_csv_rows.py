@@ -19,12 +19,15 @@ from penstock.io._clock import Clock, find_clock
 from penstock.io._combine import RawTable, reading_columns, without_fillers
 from penstock.io._csv_kernels import POWERS, read_lines
 from penstock.io._encodings import UTF8, find_encoding, marked_encoding
-from penstock.io._layout import find_layout, is_missing, refuse_foreign
+from penstock.io._layout import find_layout, is_missing, refuse_foreign, unit_in_cells
+from penstock.io._numbers import MissingCodes
+from penstock.io._readings import ValueOptions, pair_readings
 from penstock.io._row_values import (
     BOM,
     Columns,
     LineError,
     Parsed,
+    Quality,
     TableOptions,
     check_options,
     decoded,
@@ -36,7 +39,7 @@ from penstock.io._row_values import (
 )
 from penstock.io._text import column_names
 from penstock.io.feeds import LONGEST, InputError
-from penstock.io.quality import is_quality
+from penstock.io.quality import is_quality, tag_of
 from penstock.io.table import Notebook, TableError
 from penstock.io.times import TimeReader, joined_time
 
@@ -58,6 +61,7 @@ class RowLayout:
     below: tuple[tuple[str, ...], ...] = ()  # lines of units and descriptions below the header
     above: int = 1  # how many lines are above the first row
     reader: TimeReader | None = None  # of the time column; None if the first lines hold no time
+    units: tuple[str, ...] = ()  # what stands after each number of a column, as in "695.1 kW"; none: nothing anywhere
 
     def state(self) -> dict[str, Any]:
         plain = asdict(self)
@@ -84,6 +88,7 @@ class RowLayout:
             tuple(map(tuple, state["below"])),
             int(state["above"]),
             None if state["reader"] is None else TimeReader.restore(state["reader"]),
+            tuple(map(str, state["units"])),
         )
 
 
@@ -114,7 +119,12 @@ def learn_layout(
     if not rows:
         return None
     signs: list[str | None] = []  # before decimals, by column; None where no number shows one
+    units: list[str] = []
     for number in range(len(names)):
+        words = [row[number].strip() for row in rows]
+        units.append(unit_in_cells([word for word in words if not is_missing(word)]))
+        for row in rows if units[-1] else ():
+            row[number] = row[number].strip().removesuffix(units[-1])
         found = (_DECIMALS.fullmatch(row[number].strip()) for row in rows)
         signs.append(next((match[1] for match in found if match), None))
     usual = layout.decimal if any(signs) or options.decimal else None
@@ -142,6 +152,7 @@ def learn_layout(
         below=tuple(tuple(_clean_names(fields)) for fields in (layout.units, layout.description) if fields),
         above=layout.lines_above,
         reader=reader,
+        units=tuple(units) if any(units) else (),
     )
 
 
@@ -219,6 +230,13 @@ def _choose_columns(
     check_options(names, options)
     given = () if options.time is None else (options.time,)
     taken = {*options.columns, *options.texts, *options.exclude}
+    raw = RawTable(notebook.source, kept, unnamed=tuple(name for name in unnamed if name in kept))
+    plain = ValueOptions(None, MissingCodes.of(()))
+    if not given and pair_readings(raw, options.times, set(options.exclude), plain, Notebook(notebook.source)):
+        raise InputError(
+            f"{notebook.source} has a time beside each tag, so that its lines are not in order of time. Score it as a "
+            f"file (penstock score), or stream a line for each reading: tag, time, value."
+        )
     clock = Clock(None, None, ())
     try:
         if not given or given[0] in kept:
@@ -235,6 +253,8 @@ def _choose_columns(
     variables = [name for name in options.columns if name not in options.exclude]
     if not (options.columns or options.texts):
         variables = [name for name in names if name in kept and name not in (*used_up, *options.exclude)]
+        said = {names[each.place] for name in variables for each in _find_quality(names, kept, used_up, {name})}
+        variables = [name for name in variables if name not in said]
         if time not in (None, 0) and names[0] in unnamed and names[0] in variables:
             variables.remove(names[0])
             notebook.add("row numbers", "The first column has no name and another is the time: it is left out.", 1)
@@ -246,7 +266,8 @@ def _choose_columns(
     if not (variables or options.texts):
         raise InputError(f"No column is left to measure anomalies in; the columns are {listed_names(names)}.")
     places, written = (tuple(names.index(name) for name in chosen) for chosen in (variables, options.texts))
-    return Columns(tuple(names), time, places, written, time_of_day), clock.reader
+    quality = _find_quality(names, kept, used_up, variables)
+    return Columns(tuple(names), time, places, written, time_of_day, quality=quality), clock.reader
 
 
 def _reading_layout(
@@ -258,10 +279,29 @@ def _reading_layout(
     others = [name for name in kept.columns if name not in (*reading, *clock.columns)]
     quality = [name for name in others if is_quality(name, kept[name])][:1]
     places = tuple(names.index(name) for name in (*reading, *quality))
+    said = tuple(Quality(place, places[1], _some_values(kept[names[place]])) for place in places[2:])
     when = [names.index(name) for name in clock.columns]
     if clock.times is None:
         raise InputError(f"{notebook.source} has a row for each reading, but no time that can be read (--time).")
-    return Columns(tuple(names), when[0], (), places, when[1] if len(when) > 1 else None, reading=True), clock.reader
+    clock_place = when[1] if len(when) > 1 else None
+    return Columns(tuple(names), when[0], (), places, clock_place, reading=True, quality=said), clock.reader
+
+
+def _some_values(column: pd.Series[Any]) -> tuple[str, ...]:
+    return tuple(f"{value:g}" if isinstance(value, float) else str(value) for value in column.dropna().unique()[:50])
+
+
+def _find_quality(
+    names: Sequence[str], kept: pd.DataFrame, time: Collection[str], variables: Collection[str]
+) -> tuple[Quality, ...]:
+    """Return the columns that say which readings of the variables are bad."""
+    found, others = [], [name for name in names if name not in time]
+    for name in kept.columns:
+        if name not in (*time, *variables) and is_quality(name, kept[name]):
+            tag = tag_of(name, others)
+            if tag in variables:
+                found.append(Quality(names.index(name), names.index(str(tag)), _some_values(kept[name])))
+    return tuple(found)
 
 
 def _is_measured(column: pd.Series[Any], decimal: str | None) -> bool:
@@ -370,8 +410,11 @@ class CsvRows:
         if faults:
             values, times = values[kept], [times[number] for number in kept]
         texts: dict[str, list[str | None]] = {}
-        if self.columns.texts:
+        if self.columns.texts or self.columns.quality:
             rows = [self.fields(lines[number]) for number in kept]
+            for each in self.columns.quality if not self.columns.reading else ():
+                bad = each.bad([None if is_missing(row[each.place]) else row[each.place].strip() for row in rows])
+                values[bad, self.columns.variables.index(each.of)] = np.nan
             for place in self.columns.texts:
                 texts[self.columns.names[place]] = [
                     None if is_missing(row[place]) else row[place].strip() for row in rows
@@ -420,7 +463,8 @@ class CsvRows:
     def _number(self, field: str, column: int) -> float:
         """Return the number that a field of a variable spells."""
         place = self.columns.variables[column]
-        spelled = _with_point(field, self.layout.decimals[place])
+        plain = field.strip().removesuffix(self.layout.units[place]) if self.layout.units else field
+        spelled = _with_point(plain, self.layout.decimals[place])
         if place in self.layout.booleans:
             spelled = TRUTH.get(spelled.strip().lower(), spelled)
         return to_number(spelled, self.columns.names[place], shown=field)

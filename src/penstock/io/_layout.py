@@ -10,7 +10,7 @@ import csv
 import re
 import stat
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -323,6 +323,20 @@ def decimal_sign(records: Iterable[list[str]]) -> str:
 def has_decimal_comma(field: str) -> bool:
     """Return whether this is a number with a decimal comma, such as 1,5."""
     return re.fullmatch(r"[+-]?\d+,\d+([eE][+-]?\d+)?", field.strip()) is not None
+
+
+_WITH_UNIT = re.compile(r"[+-]?(?:\d[\d.,]*|[.,]\d+)(?:[eE][+-]?\d+)?(?P<unit>\s?[^\d\s.,+*?][^\d]{0,9})")
+
+
+def unit_in_cells(texts: Sequence[str]) -> str:
+    """Return what stands after the number in all of these texts, with the blank before it; "" if that differs.
+
+    >>> unit_in_cells(["695.1 kW", "-3 kW"]), unit_in_cells(["43.4%", "7%"]), unit_in_cells(["1 a", "2 b"])
+    (' kW', '%', '')
+    """
+    found = [_WITH_UNIT.fullmatch(text) for text in texts]
+    units = {each["unit"] for each in found if each is not None}
+    return units.pop() if texts and None not in found and len(units) == 1 else ""
 
 
 def thousands_sign(field: str) -> str | None:

@@ -7,6 +7,8 @@ read whole.
 
 from __future__ import annotations
 
+import datetime as dt
+import re
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -15,12 +17,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from penstock.io._time_texts import plain_format
-from penstock.io.table import Notebook
-from penstock.io.times import TimeOptions, column_times
+from penstock.io._time_texts import NAIVE
+from penstock.io.times import TimeReader
 
 PIECE = 250_000  # rows
 MOST_EXPECTED = 2**24  # rows for which there is room from the start, if the length of a packed text is not known
+_SAMPLE = 1000  # times that show how all are written
+_FINER = re.compile(r"\.\d{7}")  # than microseconds
 _EXACT = 2.0**53  # whole numbers up to this one are kept
 
 
@@ -68,34 +71,32 @@ class _Times(_Column):
 
     def __init__(self, rows: int) -> None:
         super().__init__(rows, np.int64)
-        self._zone: Any = None
-        self._format: str | None = None
+        self._reader: TimeReader | None = None
+        self._offset = NAIVE
 
     def add_times(self, texts: pd.Series[Any]) -> bool:
         """Return whether all of these could be read, in one way that leaves no doubt."""
-        if self._format is None:
-            self._format = plain_format(str(texts.iloc[0])) or ""
-        if self._format:
-            times = pd.to_datetime(texts, format=self._format, errors="coerce")
-            if times.notna().all():
-                self.add(times.to_numpy(dtype="M8[us]").view(np.int64))
-                return True
         codes, kinds = pd.factorize(texts)
-        read = column_times(pd.Series(kinds), TimeOptions())
-        if read.text is None or read.share < 1 or read.text.day_first is not None or read.text.shortened:
+        written = kinds.tolist()
+        if self._reader is None:
+            self._reader = TimeReader.learn(written[:_SAMPLE])
+        reader = self._reader
+        if reader is None or reader.unit or reader.day_first is not None or (codes < 0).any():
             return False
-        if len(read.text.ways) > 1 or (codes < 0).any():
+        times, offsets = reader.read(written)
+        one_offset = (offsets == (self._offset if self.count else offsets[0])).all()
+        if np.isnat(times).any() or not one_offset or any(map(_FINER.search, written)):
             return False
-        index = read.index(None, "", Notebook(""))
-        if self.count and str(index.tz) != str(self._zone):
-            return False
-        self._zone = index.tz
-        self.add(index.as_unit("us").asi8[codes])
+        self._offset = int(offsets[0])
+        self.add(times.view(np.int64)[codes])
         return True
 
     def made(self) -> pd.DatetimeIndex:
         index = pd.DatetimeIndex(self.values.view("M8[us]"), copy=False)
-        return index if self._zone is None else index.tz_localize("UTC").tz_convert(self._zone)
+        if self._offset == NAIVE:
+            return index
+        zone = dt.timezone(dt.timedelta(minutes=self._offset)) if self._offset else dt.UTC
+        return index.tz_localize("UTC").tz_convert(zone)
 
 
 def read_in_pieces(pieces: Iterator[pd.DataFrame], rows: int) -> pd.DataFrame | None:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from penstock._messages import counted, in_columns, quoted
 from penstock._types import FloatArray
-from penstock.io._layout import MISSING, has_decimal_comma, thousands_sign
+from penstock.io._layout import MISSING, has_decimal_comma, thousands_sign, unit_in_cells
 from penstock.io.quality import BAD_WORDS
 from penstock.io.table import Notebook, TableError
 
@@ -23,6 +23,7 @@ _NOTES = {  # kind → sentence, and whether something was changed that the user
     "text among numbers": ("{values} in {columns} taken as missing, being no number (such as {example}).", True),
     "infinite values": ("{values} in {columns} taken as missing, being infinite.", True),
     "rounded numbers": ("{values} in {columns} rounded, being too large to be kept exactly.", True),
+    "units in cells": ("A unit stands after each number in {columns} (such as {example}); it was left out.", False),
     "decimal comma": ("A decimal comma was read in {columns}.", False),
     "mixed text": ("Text in {columns}, though {values} could be read as numbers (not {example}).", False),
     "true and false": ("True is 1 and false is 0 in {columns}.", False),
@@ -153,7 +154,7 @@ class ColumnReader:
         if pd.api.types.infer_dtype(column, skipna=True) == "boolean":
             self.count("true and false", name, int(there.sum()))
             return np.asarray(column.astype("float64"))
-        spelled = self._as_text(column)
+        spelled = self._without_unit(self._as_text(column), name)
         numbers = self._spelled_numbers(spelled, self._decimal)
         lower = spelled.str.lower()
         bad = there & np.isnan(numbers) & lower.isin(BAD_WORDS)  # what a historian writes where it has no reading
@@ -196,6 +197,15 @@ class ColumnReader:
         if good > 0.05 * len(column):
             self.count("mixed text", name, good, wrong.iloc[0])
         return spelled
+
+    def _without_unit(self, spelled: pd.Series[Any], name: str) -> pd.Series[Any]:
+        """Return numbers without the unit that stands after each of the first ones, as in "695.1 kW"."""
+        words = spelled[spelled.notna() & ~spelled.str.lower().isin(MISSING | BAD_WORDS)]
+        unit = unit_in_cells(words.iloc[:_SAMPLE].tolist())
+        if not unit:
+            return spelled
+        self.count("units in cells", name, len(words), unit.strip())
+        return spelled.str.removesuffix(unit).str.strip()
 
     def _count_words(self, words: pd.Series[Any], spelled: pd.Series[Any], name: str) -> None:
         if words.any():

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from penstock._types import FloatArray
+from penstock._types import BoolArray, FloatArray
 from penstock.io._layout import is_missing
 from penstock.io.feeds import LONGEST, InputError
+from penstock.io.quality import BAD_WORDS, is_bad
 from penstock.io.times import TimeOptions, TimeReader
 
 _TIME_NAMES = ("time", "timestamp", "date", "datetime")
@@ -74,6 +75,23 @@ class TableOptions:
 
 
 @dataclass(frozen=True)
+class Quality:
+    """A column that says which readings of another are bad: both by number, and some of its values.
+
+    >>> Quality(1, 0, ("192", "24")).bad(["192", "0", None])
+    array([False,  True, False])
+    """
+
+    place: int
+    of: int
+    known: tuple[str, ...]  # by which the kind of codes is recognised: 0 alone may be good or bad
+
+    def bad(self, texts: Sequence[str | None]) -> BoolArray:
+        """Return which of these call a reading bad."""
+        return is_bad([*self.known, *texts])[len(self.known) :]
+
+
+@dataclass(frozen=True)
 class Columns:
     """The names of all columns in order, and by number: the time (or None), the variables and the columns of text."""
 
@@ -84,6 +102,7 @@ class Columns:
     clock: int | None = None  # the time of day, where that and the date have a column each
     reading: bool = False  # each row is one reading: the texts are its tag, its value and perhaps its quality
     sparse: bool = False  # a row has readings of some of the columns only
+    quality: tuple[Quality, ...] = ()  # columns that say which readings are bad
 
     @property
     def variable_names(self) -> tuple[str, ...]:
@@ -92,7 +111,8 @@ class Columns:
     def state(self) -> dict[str, Any]:
         texts = {"texts": list(self.texts)} if self.texts else {}
         clock = {} if self.clock is None else {"clock": self.clock}
-        kind = {"reading": self.reading, "sparse": self.sparse}
+        quality = [[each.place, each.of, list(each.known)] for each in self.quality]
+        kind = {"reading": self.reading, "sparse": self.sparse, "quality": quality}
         return {
             "names": list(self.names),
             "time": self.time,
@@ -106,9 +126,11 @@ class Columns:
     def restore(cls, state: dict[str, Any]) -> Columns:
         """Return the columns whose `state()` this is; ValueError, TypeError or LookupError if it is none."""
         texts = tuple(state.get("texts", ()))
-        kind = (bool(state["reading"]), bool(state["sparse"]))
+        quality = tuple(Quality(place, of, tuple(map(str, known))) for place, of, known in state["quality"])
+        kind = (bool(state["reading"]), bool(state["sparse"]), quality)
         columns = cls(tuple(state["names"]), state["time"], tuple(state["variables"]), texts, state.get("clock"), *kind)
-        places = [*columns.variables, *texts, *(place for place in (columns.time, columns.clock) if place is not None)]
+        places = [*columns.variables, *texts, *(place for each in quality for place in (each.place, each.of))]
+        places += [place for place in (columns.time, columns.clock) if place is not None]
         if not (columns.variables or texts) or not all(isinstance(name, str) for name in columns.names):
             raise ValueError("the columns have no names")
         if not all(type(place) is int and 0 <= place < len(columns.names) for place in places):
@@ -183,7 +205,7 @@ def to_number(text: str, name: str, shown: str | None = None) -> float:
     penstock.io._row_values.LineError: column "flow" holds "off", which is not a number
     """
     if not is_number(text) or not text.isascii():  # Python knows other digits too
-        if is_missing(text):
+        if is_missing(text) or text.strip().casefold() in BAD_WORDS:
             return math.nan
         shown = text if shown is None else shown
         raise LineError(f"column {quoted(name)} holds {quoted(shown)}, which is not a number")
@@ -300,7 +322,10 @@ def _reading_keys(names: list[str], options: TableOptions) -> Columns | None:
     if tag and value and not set(wanted) & set(names):
         quality = [name for name in names if name.casefold() in ("quality", "status", "opcquality", "validity")][:1]
         places = tuple(names.index(name) for name in (tag, value, *quality))
-        return Columns(tuple(names), None if time is None else names.index(time), (), places, reading=True)
+        said = tuple(Quality(place, places[1], ()) for place in places[2:])
+        return Columns(
+            tuple(names), None if time is None else names.index(time), (), places, reading=True, quality=said
+        )
     some = len(set(wanted) & set(names))
     if not wanted or time is None or (options.readings != "always" and 2 * some >= len(wanted)):
         return None

@@ -151,18 +151,6 @@ def read_times(texts: Sequence[str], day_first: bool | None = None) -> TextTimes
     return result
 
 
-def plain_format(text: str) -> str | None:
-    """Return the format of a time that begins with the year and has neither zone nor words; None for any other.
-
-    >>> plain_format("2024-12-31 13:45:00"), plain_format("31.12.2024 13:45"), plain_format("2024-12-31 13:45Z")
-    ('%Y-%m-%d %H:%M:%S', None, None)
-    """
-    way = _way_of(text)
-    if way is None or len(way.formats) > 1 or way.zone or way.month[0] or way.half or way.seconds or way.length:
-        return None
-    return way.formats[0] if way.formats[0].startswith("%Y") else None
-
-
 def _way_of(text: str) -> _Way | None:
     found = _CLOCK_FIRST.fullmatch(text) or _STAMP.fullmatch(text)
     if found is None:

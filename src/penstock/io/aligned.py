@@ -19,11 +19,13 @@ from penstock._types import FloatArray
 from penstock.io._layout import is_missing
 from penstock.io._row_values import Columns, LineError, TableOptions, to_number
 from penstock.io.align import AlignedRows, AlignedTag, Aligner, Alignment
-from penstock.io.quality import BAD_WORDS, is_bad
+from penstock.io.feeds import InputError
+from penstock.io.quality import BAD_WORDS
 from penstock.io.rows import Batch, Fault, RowSource, check_position
 from penstock.io.table import Note
 from penstock.io.times import TimeReader
 
+_MANY_LATE = 1000  # readings
 _MOST_WORDS = 1000  # different texts of a tag
 _SECOND = 1e6  # microseconds
 
@@ -50,7 +52,13 @@ class Aligning:
         self._texts = tuple(name for name in alignment.names if name in texts)
         self._words: dict[str, list[str]] = {name: [] for name in self._texts}
         self._numbers = tuple(name for name in alignment.names if name not in texts)
-        self._unknown: set[str] = set()
+        self._taken = 0  # readings, since the start
+
+    @property
+    def is_out_of_order(self) -> bool:
+        """Whether more than a quarter of the readings came too late."""
+        late = self._aligner.too_late
+        return late > _MANY_LATE and 4 * late > self._taken
 
     @property
     def columns(self) -> Columns:
@@ -75,6 +83,7 @@ class Aligning:
         before = self._aligner.too_late
         codes, times, values = self._long(batch, columns) if columns.reading else self._wide(batch, columns)
         made = self._aligner.take(codes, np.round(times * _SECOND).astype(np.int64), values)
+        self._taken += len(codes)
         remarks, late = [], self._aligner.too_late - before
         if late:
             tag, time = self._aligner.newest_too_late or ("", 0)
@@ -124,7 +133,7 @@ class Aligning:
         """Return the readings of rows of one reading each; a row that is none is a fault."""
         tag, value, *about = (batch.texts[columns.names[place]] for place in columns.texts)
         assert batch.seconds is not None
-        bad = is_bad(np.array(about[0], dtype=object)) if about else np.zeros(len(tag), dtype=np.bool_)
+        bad = columns.quality[0].bad(about[0]) if about else np.zeros(len(tag), dtype=np.bool_)
         codes: list[int] = []
         kept: list[int] = []
         values: list[float] = []
@@ -136,8 +145,7 @@ class Aligning:
                     raise LineError("its time is missing")
                 code = self._codes.get(name)
                 if code is None:
-                    self._unknown.add(name)
-                    continue
+                    continue  # a tag that the model does not have
                 values.append(math.nan if bad[place] else self._value(name, value[place]))
             except LineError as error:
                 batch.faults.append(Fault("the stream", batch.lines[place], str(error)))
@@ -167,10 +175,10 @@ class Aligning:
 
     def _value(self, name: str, text: str | None) -> float:
         """Return the number of a reading, or of its word; NaN for a missing one, and for what historians write then."""
-        if text is None or text.casefold() in BAD_WORDS:
+        if text is None:
             return math.nan
         if name in self._words:
-            return self._coded(name, [text])[0]
+            return math.nan if text.casefold() in BAD_WORDS else self._coded(name, [text])[0]
         return to_number(text.replace(",", ".") if "." not in text else text, name, shown=text)
 
     def _coded(self, name: str, texts: Sequence[str | None]) -> list[float]:
@@ -257,6 +265,11 @@ class AlignedSource:
         if batch is None or not self._aligns or self._source.columns is None:
             return batch
         made = self._aligning.take(batch, self._source.columns, self.reader)
+        if not self._is_part and self._aligning.is_out_of_order:
+            raise InputError(
+                "Many readings come after the row of their step was made: they are not in order of time. Sort them by "
+                "time, or score them as a file (penstock score)."
+            )
         return made if len(made.lines) or made.faults or made.remarks or made.readings else None
 
     def fault(self, line: int, reason: str) -> Fault:

@@ -11,7 +11,7 @@ import math
 import re
 import zoneinfo
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -127,7 +127,7 @@ class TimeReader:
         """
         if not self.dated:
             return _numbers(values)
-        times, offsets = self._read(values)
+        times, offsets = self.read(values)
         aware = offsets != NAIVE
         if self.zone is not None:
             times = _to_utc(times, aware, self.zone, after)
@@ -162,6 +162,9 @@ class TimeReader:
 
     def why_not(self, value: Any) -> str:
         """Say why a time cannot be read."""
+        if self.zoned is not None and np.isfinite(replace(self, zoned=None).seconds([value])[0]):
+            has, others = ("no", "have one") if self.zoned else ("an", "have none")
+            return f"its time {quoted(value, 40)} has {has} offset from UTC, and the first ones {others}"
         how = self.unit or (f"written as {quoted(self.format)}" if self.format else "")
         if not how and self.day_first is not None:
             how = f"with the {'day' if self.day_first else 'month'} first"
@@ -188,8 +191,8 @@ class TimeReader:
         TimeOptions(zone=as_zone(state["zone"]), format=state["format"])
         return cls(**state)
 
-    def _read(self, values: Sequence[Any]) -> tuple[Times, IntArray]:
-        """Return times, and their offsets from UTC in minutes."""
+    def read(self, values: Sequence[Any]) -> tuple[Times, IntArray]:
+        """Return times, NaT where one cannot be read, and their offsets from UTC in minutes, `NAIVE` without one."""
         if self.unit:
             times, offset = _from_numbers(_numbers(values), self.unit)
             return times, np.full(len(times), offset)

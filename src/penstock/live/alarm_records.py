@@ -22,12 +22,16 @@ class AlarmError(ValueError):
 
 @dataclass(frozen=True)
 class Sensor:
-    """One sensor in a verdict: evidence (1 at the edge of what is usual), measured minus expected, and the reading."""
+    """One sensor in a verdict: evidence (1 at the edge of what is usual), measured minus expected, and the reading.
+
+    state : the reading in words ("on", "off"), if it is a state rather than a measurement.
+    """
 
     name: str
     evidence: float = 1.0
     residual: float | None = None
     value: float | None = None
+    state: str = ""
 
 
 class Readings(Mapping[str, float]):
@@ -133,6 +137,7 @@ class AlarmSensor:
     residual, value : measured minus expected and the reading, where the evidence was highest.
     moved : time from which on it was outside what is usual.
     before : its reading in the last normal row.
+    state : the reading in words, if it is a state.
     """
 
     name: str
@@ -141,6 +146,7 @@ class AlarmSensor:
     value: float | None
     moved: float
     before: float | None
+    state: str = ""
 
 
 @dataclass(frozen=True)
@@ -313,7 +319,7 @@ def alarm_in_words(alarm: Alarm) -> str:
     """
     words = alarm.cause if alarm.about == ALARM or not alarm.reason else f"{alarm.cause} ({alarm.reason})"
     for sensor in islice(alarm.sensors, 1):
-        if sensor.value is not None and sensor.residual is not None:
+        if sensor.value is not None and sensor.residual is not None and not sensor.state:
             words += f"; {sensor.value:.4g}, expected {sensor.value - sensor.residual:.4g}"
             words += "" if sensor.before is None else f", before {sensor.before:.4g}"
     if len(alarm.sensors) > 1:

@@ -376,7 +376,7 @@ class AlarmBook:
         assert verdict.threshold is not None
         sensors = [
             AlarmSensor(each.name, each.evidence, each.residual, each.value, asset.moved[each.name],
-                asset.before.get(each.name))
+                asset.before.get(each.name), each.state)
             for each in named
         ]  # fmt: skip
         row = _Candidate(time, 1, verdict.score, verdict.threshold, verdict.by_chance, _joined([], sensors))
@@ -709,6 +709,8 @@ def _cause(sensors: list[AlarmSensor]) -> str:
     if not sensors:
         return "unlike what was learnt"
     leading = sensors[0]
+    if leading.state:
+        return f"{leading.name} is {leading.state}"
     direction = "" if not leading.residual else " high" if leading.residual > 0 else " low"
     return f"{leading.name}{direction}"
 

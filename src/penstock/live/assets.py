@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import re
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -36,6 +37,7 @@ log = logging.getLogger("penstock.serve")
 N_VARIABLES = 3  # named for each flagged row
 _MOST_LINES = 2000  # of a file in one cycle
 _MOST_LAYOUTS = 16  # of posted tables, remembered for each asset
+_NUMERIC_TIME = re.compile(rb'"(time|timestamp|date|datetime|ts?|t_stamp|_time)"\s*:\s*-?\d', re.IGNORECASE)
 _STATE_ROWS, _STATE_SECONDS = 5000, 30.0  # after which a model's state is saved
 
 
@@ -95,7 +97,9 @@ class Asset:
         header = lines.lstrip().partition(b"\n")[0].strip()
         if not header:
             raise InputError("There is no row in this.")
-        key = "json" if header.startswith(b"{") else header[:4096].decode("utf-8", errors="replace")
+        key = header[:4096].decode("utf-8", errors="replace")
+        if header.startswith(b"{"):  # senders write times in their own ways: as texts, or as numbers
+            key = "json, time as a number" if _NUMERIC_TIME.search(header[:4096]) else "json"
         reader = self._rows(_Lines(lines, source))
         if key in self.layouts:
             reader.continue_from({"table": self.layouts[key], "file": {"kind": "pipe"}, "line": 0})

@@ -65,7 +65,10 @@ class FittedScorer:
         self._stamps = TimeReader(zoned=True, zone=None if zone is None else str(zone))
         self._kinds = _column_kinds(self._model)
         self._codes = np.array([float(code) for code in self._model.reading.missing if is_number(code)])
-        self.variable_names = self._model.inputs.names
+        inputs = self._model.inputs
+        self.variable_names = inputs.names
+        roles = [inputs.role_of(name) for name in inputs.names]
+        self._states = {place: role.in_words for place, role in enumerate(roles) if role.levels}
 
     def _first_threshold(self, model: Any, threshold: Contamination | None) -> Threshold | None:
         """Return the threshold for the first row; None: that of the detectors, which learn."""
@@ -174,7 +177,8 @@ class FittedScorer:
             self._explain(part, np.flatnonzero(found.flags & (modes == part.mode)), job)
         evidence = job.evidence if self._series and self._parts[0].detector.judges_sensors else None
         names = None if groups is None else [str(group) for group in groups]
-        return Verdicts(found, rows, reasons, unknown, [], evidence, self._by_chance(found, modes), names)
+        chances = self._by_chance(found, modes)
+        return Verdicts(found, rows, reasons, unknown, [], evidence, chances, names, self._states)
 
     def _by_chance(self, found: StreamScores, modes: NDArray[np.str_]) -> FloatArray | None:
         """Return how many episodes of at least the score of each flagged row normal data have in a day."""
@@ -198,8 +202,13 @@ class FittedScorer:
         for part in self._parts:
             places = np.flatnonzero((modes == part.mode) & ~np.isnan(rows).all(axis=1))
             if len(places):
-                found[places] = part.expected(rows[places])
+                found[places] = self._expected(part, rows[places])
         return found
+
+    def _expected(self, part: Part, rows: FloatArray) -> FloatArray:
+        """Return expected values as they are shown: within what each input can be."""
+        found = part.expected(rows)
+        return found if self._bare else self._model.inputs.plausible(found, self._model.units)
 
     def situations(self, batch: Batch, place: int) -> tuple[FloatArray, BoolArray, FloatArray]:
         rows, modes = self._inputs(batch, {}), self._modes.modes_of(self._table(batch))
@@ -244,7 +253,7 @@ class FittedScorer:
         if not len(places) or not found.variables.shape[1]:
             return
         if self._series and part.detector.judges_sensors:
-            residuals, weights = rows - part.expected(rows), job.evidence[places]
+            residuals, weights = rows - self._expected(part, rows), job.evidence[places]
         else:
             residuals, weights = deviations(part, rows)
         weights = np.where(np.isnan(rows) | ~(weights > 0), -np.inf, weights)

@@ -6,7 +6,7 @@ import copy
 import hashlib
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Protocol
@@ -37,6 +37,7 @@ class Verdicts:
     readings, evidence : of the inputs (n, p); the evidence is None where that is not known.
     by_chance : how many episodes of at least the score of a flagged row normal data have in a day; NaN if not known.
     groups : the unit or machine of each row, where the model was fitted with groups.
+    states : of inputs that are states, by number: how a reading of each is said in words.
     """
 
     scores: StreamScores
@@ -47,6 +48,7 @@ class Verdicts:
     evidence: FloatArray | None = None
     by_chance: FloatArray | None = None
     groups: Sequence[str] | None = None
+    states: Mapping[int, Callable[[float], str]] = field(default_factory=dict)
 
     def counts(self, batch: Batch) -> dict[str, int]:
         """Return how many rows, flagged ones, missing readings and so on there are; see `Counts`."""
@@ -85,10 +87,13 @@ class Verdicts:
             out = out[np.argsort(-row[out], kind="stable")][:_MOST_SENSORS]
             weights = {number: float(row[number]) for number in [*out.tolist(), *known]}
         row = self.readings[place]
-        return tuple(
-            Sensor(names[number], min(weight, _MOST_EVIDENCE), _finite(known.get(number)), _finite(float(row[number])))
-            for number, weight in weights.items()
-        )
+        found = []
+        for number, weight in weights.items():
+            value = float(row[number])
+            state = self.states[number](value) if number in self.states else ""
+            residual = _finite(known.get(number))
+            found.append(Sensor(names[number], min(weight, _MOST_EVIDENCE), residual, _finite(value), state))
+        return tuple(found)
 
 
 def _finite(value: float | None) -> float | None:
