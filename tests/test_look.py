@@ -411,3 +411,12 @@ def test_the_data_part_of_the_report_escapes_and_says_what_look_says(tmp_path: P
     quiet = penstock.detect(plant(), most_explained=0)
     quiet.to_html(tmp_path / "quiet.html")
     assert "Check first" not in (tmp_path / "quiet.html").read_text()
+
+
+def test_the_report_says_why_tags_of_their_own_clocks_are_left_out(tmp_path: Path) -> None:
+    export = FORMS["areas at 1 and 10 min"](record(), tmp_path)
+    penstock.detect(export.source, most_explained=0).to_html(tmp_path / "report.html")
+    part = (tmp_path / "report.html").read_text().partition("Left out or changed")[2].partition("</div>")[0]
+    assert "ZT105</bdi>: It never changes" in part  # though another note names all tags
+    assert part.count("EQ101</bdi>") == 0  # a note says it, and how to change it
+    assert part.count("only rises") == 1

@@ -159,7 +159,7 @@ class DataSummary:
     >>> import penstock
     >>> data = penstock.look(penstock.datasets.load_plant().table)
     >>> data.rows, data.time.step, data.roles
-    (3833, 600.0, {'sensor': 48, 'state': 2})
+    (3833, 600.0, {'sensor': 48, 'setting': 2})
     """
 
     source: str
@@ -314,7 +314,7 @@ def _describe_tags(
             usual_high=spread[2],
             high=spread[3],
             kinds=check.n_distinct,
-            share_missing=float(1 - there.mean()),
+            share_missing=check.share_missing,
             share_held=0.0 if note is None else note.held,
             bad=note.bad if note is not None else table.bad.get(check.name, None if masked else 0),
             first=first if note is None else note.first,

@@ -30,15 +30,14 @@ _STEPS = 65_534
 _LONGEST = 240  # signs of a note
 _MOST_COLUMNS = 2_000
 _MOST_NAMED = 12  # columns left out
+_NAMING = ("counters", "like labels", "drivers", "rare tags", "broken times", "time without date")  # kinds of notes
 _FEW_UNITS = 0.5  # of the inputs
 
 
 def make_preparation(findings: Findings, axis: Axis) -> Record:
     """Format what was done to the data: columns left out and why, gaps, modes, how sure it is, what would help."""
     # Notes on columns that were left out name them, and say how to change that.
-    noted = {
-        name for note in findings.notes if note.changed and note.kind != "left out columns" for name in note.columns
-    }
+    noted = {name for note in findings.notes if note.changed and note.kind in _NAMING for name in note.columns}
     left = [each for each in findings.data.left_out if each.name not in noted]
     names, counts = np.unique(findings.modes, return_counts=True)
     return Record(
