@@ -301,6 +301,26 @@ def test_files_of_one_tag_each_are_joined_and_those_of_one_record_appended(tmp_p
     assert (len(table.values), table.about("appended files").count) == (40, 2)
 
 
+def test_a_wide_table_of_tags_with_times_of_their_own_is_put_on_one_clock():
+    times = pd.date_range("2024-05-01", periods=900, freq="20s")
+    frame = pd.DataFrame({"time": times, **dict.fromkeys("abc", np.nan)})
+    for number, name in enumerate("abc"):
+        frame.loc[number::3, name] = np.arange(300.0)
+    table = read_table(frame)
+    assert table.alignment is not None
+    assert table.values.notna().to_numpy().mean() > 0.99
+    assert read_table(frame, step="none").alignment is None
+
+
+def test_a_table_most_of_whose_times_cannot_be_read_is_refused():
+    times = pd.Series(pd.date_range("2024-05-01", periods=200, freq="1min").astype(str)).where(
+        np.arange(200) % 3 > 0, "soon"
+    )
+    with pytest.raises(TableError) as error:
+        read_table(pd.DataFrame({"time": times, "flow": np.arange(200.0)}))
+    assert error.value.parameter == "time_format"
+
+
 def test_notes_do_not_speak_of_parameters(write):
     dates = "a,time\n1,01.02.2024\n2,03.02.2024\n3,05.02.2024\n"
     clock = "time,a\n2024-10-27 02:30,1\n2024-10-27 02:45,2\n2024-10-27 02:15,3\n2024-10-27 03:00,4\n"

@@ -52,6 +52,7 @@ _ABOUT_READINGS = (
     *("vvalue", "time ms", "timems", "datatype", "data type", "type", "source", "annotated", "questionable"),
     *("substituted", "comment"),
 )  # fmt: skip
+_MANY_ROWS, _FEW_FILLED = 200, 0.5  # rows of a table, and share of the readings of a row, to call it sparse
 _FEWEST_COMMON = 4  # stamps of an area within the period common to all, to compare them there
 _ONCE = 0.9  # of the readings are the only one of their tag at their time
 
@@ -336,7 +337,8 @@ def combine(
     if on_grid and plan.group is not None:
         raise TableError("Rows of groups are not put on one clock: give either step or group.", "step")
     first = areas[0]
-    if len(areas) == 1 and isinstance(first, RawTable) and not on_grid:
+    is_sparse = len(areas) == 1 and isinstance(first, RawTable) and _is_sparse(first.frame, plan)
+    if len(areas) == 1 and isinstance(first, RawTable) and not on_grid and not is_sparse:
         clock = find_clock(first.frame, options, taken, notebook)
         return Combined(first.frame, clock, decimal, first.lengths or (len(first.frame),), units)
     clocks = [
@@ -344,7 +346,7 @@ def combine(
         for area in areas
     ]
     _refuse_mixture(areas, clocks)
-    if not on_grid and all(isinstance(area, RawTable) for area in areas):
+    if not on_grid and not is_sparse and all(isinstance(area, RawTable) for area in areas):
         raws = [area for area in areas if isinstance(area, RawTable)]
         stamped = [clock for clock in clocks if clock is not None]
         if plan.group is not None or plan.align.step == NONE or _are_of_one_clock(raws, stamped):
@@ -370,6 +372,14 @@ def combine(
         alignment,
         tags,
     )
+
+
+def _is_sparse(frame: pd.DataFrame, plan: Joining) -> bool:
+    """Return whether each row of a table has readings of a few tags only, as if each had a clock of its own."""
+    if plan.group is not None or plan.label is not None or plan.align.step == NONE or len(frame) < _MANY_ROWS:
+        return False
+    numeric = frame.select_dtypes("number").notna().to_numpy()
+    return numeric.shape[1] > 2 and bool((numeric.mean(axis=1) <= _FEW_FILLED).mean() >= _ONCE)
 
 
 def _appended(tables: Sequence[Area], notebook: Notebook) -> list[Area]:

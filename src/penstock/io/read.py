@@ -44,6 +44,7 @@ _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _NO_GROUP = "(none)"  # rows without a value in the column of groups
 _FEWEST_ROWS = 2  # of a group, on average, in a table of
 _ENOUGH = 20  # rows
+_MOST_WITHOUT, _FEW_WITHOUT = 0.2, 20  # share of rows without a time, and number, above which a table is refused
 _SHARED = 0.3  # of the rows have the stamp of the row before
 _NEARLY_ALL = 0.99  # of the rows are the only one of their kind at their time
 
@@ -524,6 +525,13 @@ def _rows_in_order(
         rows = np.concatenate(sorted(blocks, key=lambda block: int(stamps[block].min(initial=none))))
     if missing.any():
         rows, without = rows[~missing[rows]], np.flatnonzero(missing)
+        if len(without) > max(_FEW_WITHOUT, _MOST_WITHOUT * len(times)):
+            raise TableError(
+                f"{notebook.source}: {len(without):,} of {len(times):,} rows have no time stamp that can be read, the "
+                f"first of them row {without[0]:,} (counted from 0). Say how times are written (--time-format), name "
+                f"another column (--time), or remove these rows.",
+                "time_format",
+            )
         where = ", ".join(map(str, without[:3])) + (" …" if len(without) > 3 else "")
         said = f"{counted(len(without), 'row')} without a time stamp that can be read left out (number {where}, counted"
         notebook.add("missing times", f"{said} from 0).", len(without), rows=_first(without), changed=True)
