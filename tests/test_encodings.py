@@ -5,7 +5,7 @@ from encoded_headers import encoded_tables
 
 from penstock.io import TableError, read_table
 from penstock.io._csv_rows import learn_layout
-from penstock.io._encodings import Encoding, find_encoding, marked_encoding
+from penstock.io._encodings import TextEncoding, find_encoding, marked_encoding
 from penstock.io._row_values import TableOptions
 from penstock.io.table import Notebook
 
@@ -15,7 +15,7 @@ OF_STREAMS = [each for each in TABLES if not each[0].startswith("utf-16")]
 
 def header_of(content):
     marked = marked_encoding(content[:4096])
-    found = Encoding(marked) if marked else find_encoding([content])
+    found = TextEncoding(marked) if marked else find_encoding([content])
     return content.decode(found.name, errors=found.errors).partition("\n")[0].lstrip("\ufeff"), found
 
 

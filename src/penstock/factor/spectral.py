@@ -55,7 +55,7 @@ class Products:
         return cls(Q.T @ V, Q.T @ Y, Y.T @ Y)
 
 
-class Columns(Protocol):
+class BasisColumns(Protocol):
     """Columns of n rows each: a basis Q, and Y, from which its next ones are made."""
 
     def draw(self) -> FloatArray:
@@ -90,7 +90,7 @@ class Operator:
         return cls(terms.symmetric / norm, attributes, norm)
 
 
-def find_start(columns: Columns, terms: Terms, n_components: int) -> FloatArray:
+def find_start(columns: BasisColumns, terms: Terms, n_components: int) -> FloatArray:
     """Leave in `columns` the W of a start; return its H.
 
     There is no better H for that W, but that rows longer than the bound are shortened and their weights grow instead.
@@ -119,7 +119,7 @@ def _widened(mixed: FloatArray, n_components: int) -> FloatArray:
     return np.pad(mixed, ((0, 0), (0, n_components - mixed.shape[1])))
 
 
-def find_leading(columns: Columns, n_vectors: int, tol: float = _TOLERANCE) -> tuple[FloatArray, FloatArray]:
+def find_leading(columns: BasisColumns, n_vectors: int, tol: float = _TOLERANCE) -> tuple[FloatArray, FloatArray]:
     """Find the largest eigenvalues of M/‖M‖ and how the basis is mixed to their vectors, the largest first.
 
     Fewer than asked for if Krylov's space has no more. With a full basis Q becomes the best 2K vectors in it, and goes

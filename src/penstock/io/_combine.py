@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from penstock._messages import counted, listed, quoted
 from penstock.io._clock import Clock, find_clock, is_time_name, plain_name, seems_time
 from penstock.io._readings import (
-    Readings,
+    TagReadings,
     ValueOptions,
     align_all,
     area_readings,
@@ -74,7 +74,7 @@ class RawTable:
         return tuple(self.frame.columns)
 
 
-Area = RawTable | Readings
+Area = RawTable | TagReadings
 
 
 def own_names(names: Sequence[str], source: str) -> tuple[list[str], tuple[str, ...]]:
@@ -173,7 +173,7 @@ def with_file_names(tables: list[RawTable], options: TimeOptions) -> list[RawTab
     return [replace(tables[0], name=f"{len(tables)} files", frame=pd.concat(frames, ignore_index=True))]
 
 
-def spread_tags(raw: RawTable, options: TimeOptions, taken: Collection[str], plan: Joining, log: Notebook) -> Area:
+def spread_tags(raw: RawTable, options: TimeOptions, taken: Collection[str], plan: JoinPlan, log: Notebook) -> Area:
     """Return a column for each tag, if a table has a row for each reading, as historians export them.
 
     Such a table is known by the names of its columns: one of tags, one of values, the time, and what is said about
@@ -297,7 +297,7 @@ def _rows_at(stamps: Sequence[NDArray[np.integer]], codes: NDArray[np.integer]) 
 
 
 @dataclass(frozen=True)
-class Joining:
+class JoinPlan:
     """How areas are joined: on which clock, how values are read, how many cells fit, which columns are read."""
 
     align: AlignOptions
@@ -323,7 +323,7 @@ class Combined:
 
 
 def combine(
-    tables: Sequence[Area], options: TimeOptions, taken: Collection[str], plan: Joining, notebook: Notebook
+    tables: Sequence[Area], options: TimeOptions, taken: Collection[str], plan: JoinPlan, notebook: Notebook
 ) -> Combined:
     """Append tables with the same columns; join tables with different columns on their time; refuse a mixture.
 
@@ -355,7 +355,7 @@ def combine(
     for area, its in zip(areas, clocks, strict=True):
         used = () if its is None else its.columns
         names = [name for name in area.names if name not in used and plan.wanted(name)]
-        if names and isinstance(area, Readings):
+        if names and isinstance(area, TagReadings):
             readings.append(area.only(names))
         elif names and isinstance(area, RawTable) and its is not None and its.times is not None:
             own = area_readings(area, str(its.name), its.times, names, plan.values, notebook)
@@ -374,7 +374,7 @@ def combine(
     )
 
 
-def _is_sparse(frame: pd.DataFrame, plan: Joining) -> bool:
+def _is_sparse(frame: pd.DataFrame, plan: JoinPlan) -> bool:
     """Return whether each row of a table has readings of a few tags only, as if each had a clock of its own."""
     if plan.group is not None or plan.label is not None or plan.align.step == NONE or len(frame) < _MANY_ROWS:
         return False
@@ -385,7 +385,7 @@ def _is_sparse(frame: pd.DataFrame, plan: Joining) -> bool:
 def _appended(tables: Sequence[Area], notebook: Notebook) -> list[Area]:
     """Put tables with the same columns, and readings of the same tags in other periods, one after the other."""
     groups: dict[frozenset[str], list[RawTable]] = {}
-    readings = [table for table in tables if isinstance(table, Readings)]
+    readings = [table for table in tables if isinstance(table, TagReadings)]
     for table in tables:
         if isinstance(table, RawTable):
             groups.setdefault(frozenset(table.frame.columns), []).append(table)
@@ -490,7 +490,7 @@ def records_among(tables: list[Area], options: TimeOptions, taken: Collection[st
     """
     if _have_same_columns(tables):
         return tables
-    is_record = [isinstance(table, Readings) or _is_record(table, options, taken) for table in tables]
+    is_record = [isinstance(table, TagReadings) or _is_record(table, options, taken) for table in tables]
     records = [table for table, has_time in zip(tables, is_record, strict=True) if has_time]
     others = [table.name for table, has_time in zip(tables, is_record, strict=True) if not has_time]
     if not records or not others:

@@ -74,7 +74,7 @@ _HANGUL = (
 
 
 @dataclass(frozen=True)
-class Encoding:
+class TextEncoding:
     """An encoding, what to do with bytes that do not fit, and whether it is sure."""
 
     name: str
@@ -91,7 +91,7 @@ class Encoding:
         return f"{source} was read as {self.name}, which is not certain: it is not UTF-8. Check the names; {change}."
 
 
-UTF8 = Encoding("utf-8")
+UTF8 = TextEncoding("utf-8")
 
 
 def marked_encoding(start: bytes) -> str | None:
@@ -110,7 +110,7 @@ def marked_encoding(start: bytes) -> str | None:
     return None
 
 
-def find_encoding(chunks: Iterable[bytes]) -> Encoding:
+def find_encoding(chunks: Iterable[bytes]) -> TextEncoding:
     """Return the encoding of a text that is not UTF-8, by all its words that are not ASCII.
 
     >>> find_encoding(["Zeit;Außentemperatur;Öldruck\\n1;2;3\\n".encode("cp1252")]).name
@@ -123,13 +123,13 @@ def find_encoding(chunks: Iterable[bytes]) -> Encoding:
     high = len(_HIGH.findall(together))
     as_utf8 = sum(map(len, _UTF8.findall(together)))
     if as_utf8 > 0.8 * high:
-        return Encoding("utf-8", "replace")
+        return TextEncoding("utf-8", "replace")
     found = sorted(((share, name, letters) for name, share, letters in _shares(words)), key=lambda each: -each[0])
     best, name, letters = found[0] if found else (0.0, "", 0)
     next_best = next((share for share, other, _ in found[1:] if other != name), 0.0)
     if best >= _ENOUGH:
         clear = best - next_best >= _CLEAR or name == "cp1252"
-        return Encoding(name, sure=clear and best >= 0.6 and (letters >= _SURE_LETTERS or name == "cp1252"))
+        return TextEncoding(name, sure=clear and best >= 0.6 and (letters >= _SURE_LETTERS or name == "cp1252"))
     return _by_charset_normalizer(together)
 
 
@@ -242,15 +242,15 @@ _CANDIDATES: tuple[tuple[str, Callable[[str], float]], ...] = (
 )
 
 
-def _by_charset_normalizer(together: bytes) -> Encoding:
+def _by_charset_normalizer(together: bytes) -> TextEncoding:
     """Ask charset-normalizer; what it says of few words is never sure."""
     from charset_normalizer import from_bytes
 
     best = from_bytes(together).best()
     if best is not None and best.encoding not in ("ascii", "utf_8") and best.coherence > 0:
-        return Encoding(best.encoding.replace("_", "-"), sure=False)
+        return TextEncoding(best.encoding.replace("_", "-"), sure=False)
     try:
         together.decode("cp1252")
     except UnicodeDecodeError:
-        return Encoding("latin-1", sure=False)
-    return Encoding("cp1252", sure=False)
+        return TextEncoding("latin-1", sure=False)
+    return TextEncoding("cp1252", sure=False)

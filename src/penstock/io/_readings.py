@@ -1,7 +1,7 @@
 """Make readings of tables in which tags have times of their own, and put them into rows of one clock.
 
 Three kinds of tables have such tags: areas with clocks that differ, a row for each reading (long), and a column of
-times beside each tag (pairs). All become `Readings`; `align_all` makes one table of them.
+times beside each tag (pairs). All become `TagReadings`; `align_all` makes one table of them.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class ValueOptions:
 
 
 @dataclass(frozen=True, eq=False)
-class Readings:
+class TagReadings:
     """Readings of tags: which, when (microseconds, UTC where there is a zone), what (NaN: known to be bad)."""
 
     name: str  # of the source
@@ -79,7 +79,7 @@ class Readings:
         time_name: str,
         reader: ColumnReader,
         units: Mapping[str, str],
-    ) -> Readings:
+    ) -> TagReadings:
         """Make readings of columns: the times, the values, and which of them are readings."""
         parts, words = [], dict[str, Sequence[str]]()
         for number, (name, (times, column, are_readings)) in enumerate(columns.items()):
@@ -93,7 +93,7 @@ class Readings:
         codes, stamps, values = (np.concatenate(some) for some in zip(*parts, strict=True))
         return cls(of_source, tuple(columns), codes, stamps, values, zone, time_name, words, units)
 
-    def only(self, wanted: Collection[str]) -> Readings:
+    def only(self, wanted: Collection[str]) -> TagReadings:
         """Return the readings of some tags."""
         names = tuple(name for name in self.names if name in wanted)
         if names == self.names:
@@ -162,7 +162,7 @@ def without_bad_readings(raw: RawTable, taken: Collection[str], notebook: Notebo
 
 def area_readings(
     raw: RawTable, clock_name: str, times: pd.DatetimeIndex, names: Sequence[str], options: ValueOptions, log: Notebook
-) -> Readings:
+) -> TagReadings:
     """Make readings of a table with one clock; an empty cell is a missing reading, or none if most cells are empty."""
     stamps = microseconds(times)
     reader = options.reader(raw.decimal, raw.name)
@@ -173,7 +173,7 @@ def area_readings(
         own_clock = len(rows) > 1 and (np.diff(rows) == 1).sum() < SHARED * (len(rows) - 1)
         columns[name] = (stamps, raw.frame[name], there if own_clock else np.ones(len(there), dtype=np.bool_))
     note_missing_times(stamps, raw.name, log)
-    found = Readings.of(raw.name, columns, times.tz, clock_name, reader, raw.units)
+    found = TagReadings.of(raw.name, columns, times.tz, clock_name, reader, raw.units)
     reader.note(log)
     return found
 
@@ -196,7 +196,7 @@ def long_readings(
     clock: Clock,
     options: ValueOptions,
     notebook: Notebook,
-) -> Readings:
+) -> TagReadings:
     """Make readings of a table with a row for each of them.
 
     codes, stamps : of the readings in order of time.
@@ -209,7 +209,7 @@ def long_readings(
         if column.dtype != np.float64 or options.codes.numbers or np.isinf(numbers).any():
             numbers = reader.read_frame(column.to_frame(), [value])[value].to_numpy()
         numbers = numbers if order is None else numbers[order]
-        found = Readings(raw.name, tuple(tags), codes, stamps, numbers, zone, name, units=raw.units)
+        found = TagReadings(raw.name, tuple(tags), codes, stamps, numbers, zone, name, units=raw.units)
     else:
         column = column if order is None else column.iloc[order]
         columns = {}
@@ -217,14 +217,14 @@ def long_readings(
             mine = codes == code
             rows = np.ones(int(mine.sum()), dtype=np.bool_)
             columns[tag] = (stamps[mine], column[mine].reset_index(drop=True), rows)
-        found = Readings.of(raw.name, columns, zone, name, reader, raw.units)
+        found = TagReadings.of(raw.name, columns, zone, name, reader, raw.units)
     reader.note(notebook)
     return found
 
 
 def pair_readings(
     raw: RawTable, options: TimeOptions, taken: Collection[str], values: ValueOptions, notebook: Notebook
-) -> Readings | None:
+) -> TagReadings | None:
     """Make readings of a table with a column of times beside each tag, or some tags; None if it is none.
 
     Such a table is known by its content: several columns of times that ascend and differ, each next to columns of
@@ -264,7 +264,7 @@ def pair_readings(
         notebook.add("broken times", said, len(lost), tuple(lost), changed=True)
     reader = values.reader(raw.decimal, raw.name)
     units = {tags[name]: unit for name, unit in raw.units.items() if name in tags}
-    found = Readings.of(raw.name, columns, index.tz, clocks[0], reader, units)
+    found = TagReadings.of(raw.name, columns, index.tz, clocks[0], reader, units)
     reader.note(notebook)
     return replace(found, time_reader=read.reader(options.zone))
 
@@ -346,9 +346,9 @@ def refuse_some_zones(names: Sequence[str], zones: Sequence[dt.tzinfo | None]) -
         )
 
 
-def merge_periods(areas: Sequence[Readings], notebook: Notebook) -> list[Readings]:
+def merge_periods(areas: Sequence[TagReadings], notebook: Notebook) -> list[TagReadings]:
     """Put readings of the same tags in periods that follow each other together; raise if these overlap."""
-    found: list[Readings] = []
+    found: list[TagReadings] = []
     for area in sorted((area for area in areas if len(area.times)), key=lambda each: int(each.times.min())):
         before = next((each for each in found if set(each.names) & set(area.names)), None)
         if before is None:
@@ -381,7 +381,7 @@ def merge_periods(areas: Sequence[Readings], notebook: Notebook) -> list[Reading
 
 
 def align_all(
-    areas: Sequence[Readings],
+    areas: Sequence[TagReadings],
     options: AlignOptions,
     states: Collection[str | None],
     max_cells: int,

@@ -25,7 +25,7 @@ import pandas as pd
 from penstock._messages import counted, listed, quoted
 from penstock.io._clock import seems_time
 from penstock.io._combine import RawTable, own_names, reading_columns
-from penstock.io._encodings import UTF8, Encoding, find_encoding, marked_encoding
+from penstock.io._encodings import UTF8, TextEncoding, find_encoding, marked_encoding
 from penstock.io._layout import (
     HEAD_BYTES,
     HEAD_LINES,
@@ -87,7 +87,7 @@ class CleanBytes:
     stays bounded by the longest line. With a blank as `separator`, any number of blanks and tabs is one.
     """
 
-    def __init__(self, source: TextSource, encoding: Encoding, width: int = 1, separator: str = ",") -> None:
+    def __init__(self, source: TextSource, encoding: TextEncoding, width: int = 1, separator: str = ",") -> None:
         self._source, self._name, self._encoding, self._width = source, source.name, encoding, width
         self._blanks = separator == " "
         try:
@@ -260,7 +260,7 @@ class Read:
 
     table: RawTable
     layout: Layout
-    encoding: Encoding
+    encoding: TextEncoding
     above: bytes  # the lines above the first row, as UTF-8
 
 
@@ -268,14 +268,14 @@ def read_text(source: TextSource, options: TextOptions, notebook: Notebook) -> R
     """Read a text as UTF-8, or in the encoding that is given or found, and note which was found."""
     options.check()
     if options.encoding:
-        encoding = Encoding(str(options.encoding))
+        encoding = TextEncoding(str(options.encoding))
     else:
         with source.open() as file:
             start = _read(file, source.name, 4096)
         marked = marked_encoding(start)
         if marked is None:
             refuse_foreign(start, source.name)
-        encoding = UTF8 if marked is None else Encoding(marked)
+        encoding = UTF8 if marked is None else TextEncoding(marked)
         if encoding is not UTF8:
             notebook.add("encoding", f"{source.name} was read as {encoding.name}.", 1, doubt=False)
     try:
@@ -303,7 +303,7 @@ def _raw_chunks(source: TextSource) -> Iterator[bytes]:
             yield chunk
 
 
-def _read_as(source: TextSource, encoding: Encoding, options: TextOptions, notebook: Notebook) -> Read:
+def _read_as(source: TextSource, encoding: TextEncoding, options: TextOptions, notebook: Notebook) -> Read:
     with CleanBytes(source, encoding) as stream:
         head = stream.head()
     if not head.strip():
@@ -321,7 +321,7 @@ def _read_as(source: TextSource, encoding: Encoding, options: TextOptions, noteb
 
 
 def _read_checked(
-    source: TextSource, encoding: Encoding, layout: Layout, names: list[str] | None = None
+    source: TextSource, encoding: TextEncoding, layout: Layout, names: list[str] | None = None
 ) -> pd.DataFrame:
     """Return all rows; TableError if there are none, or if a line has too few or too many fields.
 
@@ -406,7 +406,7 @@ def column_names(layout: Layout, name: str) -> tuple[list[str], tuple[str, ...]]
     return own_names([given[number] if number < len(given) else "" for number in range(layout.width)], name)
 
 
-def _read_readings(source: TextSource, encoding: Encoding, layout: Layout, names: list[str]) -> pd.DataFrame | None:
+def _read_readings(source: TextSource, encoding: TextEncoding, layout: Layout, names: list[str]) -> pd.DataFrame | None:
     """Read a long text with a row for each reading in pieces; None if it is none, or cannot be read so."""
     tag, value, _ = reading_columns(names)
     if source.most_bytes < _LONG or not tag or not value:
@@ -427,7 +427,7 @@ def _read_readings(source: TextSource, encoding: Encoding, layout: Layout, names
         return read_in_pieces(pieces, min(rows, MOST_EXPECTED))
 
 
-def _read_frame(source: TextSource, encoding: Encoding, layout: Layout) -> pd.DataFrame:
+def _read_frame(source: TextSource, encoding: TextEncoding, layout: Layout) -> pd.DataFrame:
     """Pass the rows to pandas; of a large file, once it is checked, the path, as pandas then reads in parallel.
 
     A text that may become too large is checked first too, before pandas keeps any of it.
@@ -448,7 +448,7 @@ def _read_frame(source: TextSource, encoding: Encoding, layout: Layout) -> pd.Da
 
 
 @contextmanager
-def _rows(source: TextSource, encoding: Encoding, layout: Layout) -> Iterator[CleanBytes]:
+def _rows(source: TextSource, encoding: TextEncoding, layout: Layout) -> Iterator[CleanBytes]:
     """Open the text below the header."""
     with CleanBytes(source, encoding, layout.width, layout.separator) as stream:
         lines = stream.head().split(b"\n", layout.lines_above)[: layout.lines_above]
@@ -457,7 +457,7 @@ def _rows(source: TextSource, encoding: Encoding, layout: Layout) -> Iterator[Cl
 
 
 def _parse(
-    readable: CleanBytes | str, source: TextSource, encoding: Encoding, layout: Layout, **more: Any
+    readable: CleanBytes | str, source: TextSource, encoding: TextEncoding, layout: Layout, **more: Any
 ) -> pd.DataFrame:
     try:
         with warnings.catch_warnings():
@@ -489,12 +489,12 @@ def _parse(
         raise TableError(said) from None
 
 
-def _refuse_ragged(source: TextSource, encoding: Encoding, layout: Layout) -> None:
+def _refuse_ragged(source: TextSource, encoding: TextEncoding, layout: Layout) -> None:
     with _rows(source, encoding, layout) as stream:
         refuse_ragged(stream, layout.separator, layout.width, source.name, layout.lines_above)
 
 
-def _restore_texts(frame: pd.DataFrame, source: TextSource, encoding: Encoding, layout: Layout) -> None:
+def _restore_texts(frame: pd.DataFrame, source: TextSource, encoding: TextEncoding, layout: Layout) -> None:
     """Read columns again as text where pandas, which reads in pieces, found text in one and numbers in another."""
     objects = [number for number, kind in zip(frame.columns, frame.dtypes, strict=True) if kind.kind == "O"]
     mixed = [number for number in objects if pd.api.types.infer_dtype(frame[number]).startswith("mixed")]

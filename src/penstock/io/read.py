@@ -20,7 +20,7 @@ from penstock.io._clock import find_clock
 from penstock.io._combine import (
     Area,
     Combined,
-    Joining,
+    JoinPlan,
     RawTable,
     combine,
     own_names,
@@ -33,7 +33,7 @@ from penstock.io._combine import (
 from penstock.io._files import FileOptions, are_areas, files_of, from_memory, is_in_memory, read_files
 from penstock.io._hints import check_orientation, note_clock_changes
 from penstock.io._numbers import MissingCodes, numbers_and_texts
-from penstock.io._readings import Readings, ValueOptions, pair_readings, without_bad_readings
+from penstock.io._readings import TagReadings, ValueOptions, pair_readings, without_bad_readings
 from penstock.io._text import TextOptions, default_max_bytes, most_cells
 from penstock.io.align import Alignment, AlignOptions
 from penstock.io.sql import is_address, public_address, read_sql
@@ -175,7 +175,7 @@ def read_table(
     )
     clock = TimeOptions(_names(time, "time"), as_zone(timezone), day_first, time_format, time_reader)
     codes = MissingCodes.of(missing)
-    joining = Joining(
+    joining = JoinPlan(
         AlignOptions.of(step, hold),
         ValueOptions(thousands, codes),
         most_cells(files.max_bytes),
@@ -221,11 +221,11 @@ def read_table(
 
 
 def _with_own_times(
-    raw: RawTable, clock: TimeOptions, taken: Collection[str], joining: Joining, notebook: Notebook
+    raw: RawTable, clock: TimeOptions, taken: Collection[str], joining: JoinPlan, notebook: Notebook
 ) -> Area:
     """Return a table as it is, or with a column for each tag, or the readings of tags that have times of their own."""
     area = spread_tags(raw, clock, taken, joining, notebook)
-    if isinstance(area, Readings):
+    if isinstance(area, TagReadings):
         return area
     return pair_readings(area, clock, taken, joining.values, notebook) or area
 

@@ -116,7 +116,7 @@ class TimeProgress:
 
 
 @dataclass
-class _Rows:
+class _ParsedRows:
     """Rows that were parsed from some lines.
 
     lines : the number of the line of each, among those given.
@@ -132,7 +132,7 @@ class _Rows:
     waiting: int | None = None
 
     @classmethod
-    def of(cls, filled: Sequence[int], parsed: Parsed) -> _Rows:
+    def of(cls, filled: Sequence[int], parsed: Parsed) -> _ParsedRows:
         faults = {filled[number]: reason for number, reason in parsed.faults}
         return cls([number for number in filled if number not in faults], parsed, faults=faults)
 
@@ -143,7 +143,7 @@ class _Rows:
         self.faults |= {self.lines[place]: reason for place, reason in reasons.items()}
         self._keep([place for place in range(len(self.lines)) if place not in reasons])
 
-    def up_to(self, line: int) -> _Rows:
+    def up_to(self, line: int) -> _ParsedRows:
         """Leave out the lines from this number on."""
         self.faults = {number: reason for number, reason in self.faults.items() if number < line}
         self._keep([place for place, number in enumerate(self.lines) if number < line])
@@ -321,7 +321,7 @@ class RowSource:
             self._use_up(len(lines))
             return None
         before = replace(self.progress)
-        rows = _Rows.of(filled, parser.parse([lines[number] for number in filled]))
+        rows = _ParsedRows.of(filled, parser.parse([lines[number] for number in filled]))
         self._read_times(parser, rows, lines)
         if rows.waiting is not None and self._more_come(lines):  # the next line tells
             self._waits = True
@@ -343,7 +343,7 @@ class RowSource:
         """Return whether lines of the present file may follow these."""
         return self._last is None or len(lines) < len(self._lines)
 
-    def _read_times(self, parser: RowParser, rows: _Rows, lines: list[bytes]) -> None:
+    def _read_times(self, parser: RowParser, rows: _ParsedRows, lines: list[bytes]) -> None:
         """Read the times of rows; one that cannot be read, or is too far ahead of all before, is a fault."""
         times = rows.parsed.times
         self._learn_times(parser, times)
