@@ -26,6 +26,13 @@ NAMES = ["flow", "head", "load"]
 ROWS = np.random.default_rng(0).normal(size=(60, 3))
 
 
+@pytest.fixture(autouse=True)
+def without_a_cluster():
+    """A client of an earlier test that could not connect leaves Dask set to use it."""
+    with dask.config.set(scheduler="threads"):
+        yield
+
+
 @pytest.fixture
 def small_pieces(monkeypatch):
     """Pieces of about 10 rows of three columns."""

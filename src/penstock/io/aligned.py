@@ -169,7 +169,9 @@ class Aligning:
         values = values[:, known]
         often = np.array([0 < alignment.tags[code].interval <= alignment.step for code in codes], dtype=np.bool_)
         timed = np.isfinite(batch.seconds)
-        there = (~np.isnan(values) | (often & ~columns.sparse)) & timed[:, None]
+        if columns.sparse:
+            often[:] = False
+        there = (~np.isnan(values) | often) & timed[:, None]
         rows, places = np.nonzero(there)
         return codes[places], batch.seconds[rows], values[rows, places]
 
