@@ -458,8 +458,10 @@ def test_a_terminal_shows_the_stage(table: str) -> None:
     os.close(ours)
     output = process.communicate(timeout=300)[0]
     assert process.returncode == 0
-    stage = rb"fitting NSNMF to 400 rows, (checks|spanning tree of 400 rows|starts|iteration \d+ of 300)"
-    assert re.search(rb"(reading plant.csv|checking 5 columns|" + stage + rb"|scoring 400 rows), \d+ s", shown)
+    # the line is drawn four times a second: which of the stages it catches depends on the machine
+    fit = rb"fitting NSNMF to 400 rows, (checks|spanning tree of 400 rows|starts|iteration \d+ of 300)"
+    others = rb"reading plant.csv|checking 5 columns|scoring 400 rows|explaining \d+ events?|writing findings.csv"
+    assert re.search(rb"(" + fit + rb"|" + others + rb"), \d+ s", shown)
     assert b"Written: findings.csv" in output
     assert b"\x1b" not in output
 
