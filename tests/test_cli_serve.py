@@ -51,19 +51,25 @@ def test_what_is_wrong_is_said_in_one_line(tmp_path, monkeypatch, capsys, argume
 
 
 def test_zero_configuration_and_an_orderly_end(tmp_path):
-    (tmp_path / "unit1.csv").write_text(csv_of(rows()[600:700]))
+    (tmp_path / "unit1.csv").write_text(csv_of(rows()))
     command = [sys.executable, "-c", RUN, "serve", "--model", str(model()), "--input", "unit1.csv", "--port", "0"]
+    command += ["--on-delay", "3s", "--off-delay", "5s", "--min-duration", "2s"]
     process = subprocess.Popen(
         command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ
     )
     line = process.stdout.readline()
     url = re.search(r"http://127.0.0.1:\d+/", line)[0]
     client, end = Client(url), time.monotonic() + 120
-    while client.get("assets/unit")["row"] < 100:
+    while client.get("assets/unit1")["row"] < 900:
         assert time.monotonic() < end
         time.sleep(0.05)
+    labels = tmp_path / "labels.jsonl"  # those of serve are of the same name as the file that refit is given
+    alarm = client.get("alarms")[0]["id"]
+    assert client.command(f"alarms/{alarm}/label", reason="real defect", name="Ada")[0] == 200
+    labels.write_text(client("GET", "/api/v1/labels.jsonl")[1])
     process.send_signal(signal.SIGTERM)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 128 + signal.SIGTERM, errors
     assert "Traceback" not in errors
     assert not (tmp_path / "penstock-live.db-wal").exists()  # closed in order
+    assert main(["refit", str(model()), str(tmp_path / "unit1.csv"), "--labels", str(labels)]) == 0

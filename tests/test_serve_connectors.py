@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import email
+import email.policy
 import importlib.util
 import itertools
 import json
@@ -13,8 +16,11 @@ import subprocess
 import threading
 import time
 from contextlib import closing, suppress
+from dataclasses import replace
+from datetime import datetime
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 from live_service import NAMES, RULES, Client, csv_of, model, options, rows, running
@@ -22,9 +28,11 @@ from live_tables import wait_for
 
 from penstock._parameters import ParameterError
 from penstock.live.api import verdict_records
-from penstock.live.connectors import make_inputs, make_targets
+from penstock.live.connectors import Outbox, make_inputs, make_targets
+from penstock.live.digest import DigestClock, digest_in_words, digest_page, last_moment, make_digest
 from penstock.live.options import AssetOptions, ServeOptions
 from penstock.live.service import Delivery, Service
+from penstock.live.store import Store
 from penstock.live.web import LiveServer
 
 ROWS = rows(n=900, fault=range(700, 850))
@@ -173,12 +181,13 @@ def test_a_consumer_group_divides_assets_and_each_row_counts_once(tmp_path):
 
 
 class OpcUaServer(threading.Thread):
-    """A server with a variable for each sensor."""
+    """A server with a variable for each sensor; with `files`, it wants messages to be signed and encrypted."""
 
-    def __init__(self):
+    def __init__(self, url=None, files=None):
         super().__init__(daemon=True)
         with socket.create_server(("127.0.0.1", 0)) as free:
-            self.url = f"opc.tcp://127.0.0.1:{free.getsockname()[1]}/"
+            self.url = url or f"opc.tcp://127.0.0.1:{free.getsockname()[1]}/"
+        self.files = files
         self.ready, self.done, self.nodes = threading.Event(), threading.Event(), {}
 
     def run(self):
@@ -190,6 +199,8 @@ class OpcUaServer(threading.Thread):
         server = Server()
         await server.init()
         server.set_endpoint(self.url)
+        if self.files is not None:
+            await self._secure(server)
         space = await server.register_namespace("plant")
         for name in NAMES:
             node = await server.nodes.objects.add_variable(space, name, 5.0)
@@ -198,6 +209,83 @@ class OpcUaServer(threading.Thread):
             self.ready.set()
             while not self.done.is_set():
                 await asyncio.sleep(0.05)
+
+    async def _secure(self, server):
+        """Talk in secret alone, and to the one client whose certificate is known."""
+        from asyncua import ua
+        from asyncua.crypto.truststore import TrustStore
+        from asyncua.crypto.validator import CertificateValidator, CertificateValidatorOptions
+
+        certificate, key = self.files["server"]
+        policies = [ua.SecurityPolicyType.Basic256Sha256_SignAndEncrypt]
+        server.set_security_policy([*policies, ua.SecurityPolicyType.Aes256Sha256RsaPss_SignAndEncrypt])
+        await server.set_application_uri("urn:plant.example:server")
+        await server.load_certificate(certificate)
+        await server.load_private_key(key)
+        folder = certificate.parent / "trusted"
+        folder.mkdir(exist_ok=True)
+        shutil.copy(self.files["client"][0], folder)
+        trusted = TrustStore([folder], [])
+        await trusted.load()
+        options = CertificateValidatorOptions.TRUSTED_VALIDATION | CertificateValidatorOptions.PEER_CLIENT
+        server.set_certificate_validator(CertificateValidator(options, trusted))
+
+
+def certificates(folder):
+    """A certificate and a key for each of these applications, by openssl."""
+    found = {}
+    for name in ("server", "client", "stranger"):
+        use = "serverAuth" if name == "server" else "clientAuth"
+        names = f"subjectAltName=URI:urn:plant.example:{name},DNS:{socket.gethostname()},IP:127.0.0.1"
+        usage = "keyUsage=critical,digitalSignature,nonRepudiation,keyEncipherment,dataEncipherment,keyCertSign"
+        files = folder / f"{name}.pem", folder / f"{name}-key.pem"
+        subprocess.run(
+            [
+                *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={name}"),
+                *("-addext", names, "-addext", usage, "-addext", f"extendedKeyUsage={use}"),
+                *("-out", files[0], "-keyout", files[1]),
+            ],
+            check=True,
+            capture_output=True,
+        )
+        found[name] = files
+    return found
+
+
+@pytest.mark.slow  # the server of asyncua takes seconds to load its address space
+@pytest.mark.parametrize("policy", ["Basic256Sha256", "Aes256Sha256RsaPss"])
+def test_opc_ua_signed_and_encrypted_fails_and_recovers(tmp_path, policy, receiver):
+    """The rows come; a server that ends and one that is another are problems, which are notified, as is their end."""
+    pytest.importorskip("asyncua")
+    hook, got = receiver
+    files = certificates(tmp_path)
+    plant = OpcUaServer(files=files)
+    plant.start()
+    assert plant.ready.wait(60)
+    nodes = tuple(f"{name}={node}" for name, node in plant.nodes.items())
+    ours = dict(zip(("opcua_certificate", "opcua_key"), files["client"], strict=True))
+    inputs = {"opcua": plant.url, "opcua_nodes": nodes, "opcua_interval": 0.1, "opcua_security": policy, **ours}
+    given = with_input(tmp_path, **inputs, opcua_server_certificate=files["server"][0])
+    wrong = with_input(tmp_path, **inputs, opcua_server_certificate=files["stranger"][0])
+    with LiveServer(replace(wrong, store=tmp_path / "wrong.db")) as server:  # not the server that we know
+        wait_for(lambda: "opcua of unit1" in server.service.problems)
+        assert server.service.assets["unit1"].record.rows == 0
+    theirs = dict(zip(("opcua_certificate", "opcua_key"), files["stranger"], strict=True))
+    stranger = with_input(tmp_path, **{**inputs, **theirs}, opcua_server_certificate=files["server"][0])
+    with LiveServer(replace(stranger, store=tmp_path / "stranger.db")) as server:  # not a client that it knows
+        wait_for(lambda: "opcua of unit1" in server.service.problems)
+        assert server.service.assets["unit1"].record.rows == 0
+    with LiveServer(replace(given, webhook=(hook,))) as server:
+        wait_for(lambda: server.service.assets["unit1"].record.rows >= 3)
+        plant.done.set()
+        plant.join()
+        wait_for(lambda: [body["title"] for _, _, body in got] == ["Penstock: opcua of unit1"])
+        again = OpcUaServer(plant.url, files)
+        again.start()
+        wait_for(lambda: len(got) == 2, 120)
+        assert got[1][2]["title"] == "Penstock: opcua of unit1 is over"
+        again.done.set()
+        again.join()
 
 
 @pytest.mark.slow  # the server of asyncua takes seconds to load its address space
@@ -217,6 +305,9 @@ def test_opc_ua_values_become_rows(tmp_path):
         wait_for(lambda: "opcua of unit1" in server.service.problems)
 
 
+OPCUA = {"opcua": "opc.tcp://host:4840", "opcua_nodes": ("flow=ns=2;s=Flow",)}
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -226,6 +317,9 @@ def test_opc_ua_values_become_rows(tmp_path):
         ({"opcua": "http://host"}, "opcua must be"),
         ({"opcua": "opc.tcp://host:4840"}, "opcua_nodes must be"),
         ({"opcua": "opc.tcp://host:4840", "opcua_nodes": ("flow",)}, "opcua_nodes must be"),
+        ({**OPCUA, "opcua_certificate": Path(__file__)}, "opcua_key is needed"),
+        ({**OPCUA, "opcua_key": Path(__file__)}, "opcua_certificate is needed"),
+        ({**OPCUA, "opcua_security": "None"}, "opcua_security must be"),
     ],
 )
 def test_inputs_that_cannot_be(tmp_path, given, message):
@@ -320,3 +414,192 @@ def test_notifications_reach_their_targets_at_least_once(tmp_path, receiver, bro
     assert alerts[0]["labels"]["asset"] == "unit1"
     assert alerts[0]["startsAt"].startswith("2026-01-01T00:11:4")
     assert any("oil high" in json.dumps(body) for path, _, body in got if path == "/apprise")
+
+
+@pytest.fixture
+def redirecting(receiver):
+    """An HTTP server that answers each POST with a redirect, and notes any other request."""
+    seen = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.rfile.read(int(self.headers["content-length"]))
+            seen.append("POST")
+            self.send_response(302)
+            self.send_header("location", f"http://127.0.0.1:{server.server_port}/inside")
+            self.end_headers()
+
+        def do_GET(self):
+            seen.append("GET")
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}", seen
+    server.shutdown()
+    server.server_close()
+
+
+MESSAGE = {
+    "id": "x",
+    "time": 0.0,
+    "kind": "problem",
+    "group": "",
+    "repeat": False,
+    "new": [],
+    "ended": [],
+    "active": [],
+}
+MESSAGE |= {"alarms": [], "problem": {"id": "disk", "text": "full", "since": 0.0}, "over": False, "url": None}
+
+
+@pytest.mark.parametrize("kind", ["webhook", "alertmanager"])
+def test_a_redirect_is_not_followed_and_not_taken_for_delivery(tmp_path, redirecting, kind):
+    url, seen = redirecting
+    (send,) = make_targets(options(tmp_path, **{kind: (url,)})).values()
+    with pytest.raises(OSError, match="302"):
+        send(MESSAGE)
+    assert seen == ["POST"]
+
+
+def test_a_user_in_the_address_of_a_webhook_is_sent_as_a_header(tmp_path):
+    heard = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.rfile.read(int(self.headers["content-length"]))
+            heard.append((self.path, self.headers["authorization"], self.headers["host"]))
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        place = f"127.0.0.1:{server.server_port}"
+        (send,) = make_targets(options(tmp_path, webhook=(f"http://Ada:a%2Fb%40c@{place}/hook?x=1",))).values()
+        send(MESSAGE)
+        server.shutdown()
+    assert heard == [("/hook?x=1", f"Basic {base64.b64encode(b'Ada:a/b@c').decode()}", place)]
+
+
+class MailServer(threading.Thread):
+    """A mail server of a few lines: it takes what it is sent."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.port, self.mails = self._socket.getsockname()[1], []
+
+    def run(self):
+        while True:
+            try:
+                connection, _ = self._socket.accept()
+            except OSError:
+                return
+            with connection, connection.makefile("rb") as lines:
+                connection.sendall(b"220 here\r\n")
+                for line in lines:
+                    if line.upper().startswith(b"DATA"):
+                        connection.sendall(b"354 go on\r\n")
+                        body = b"".join(iter(lines.readline, b".\r\n"))
+                        self.mails.append(email.message_from_bytes(body, policy=email.policy.default))
+                    if line.upper().startswith(b"QUIT"):
+                        break
+                    connection.sendall(b"250 fine\r\n")
+
+    def stop(self):
+        self._socket.close()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of apprise, when it is imported
+def test_a_digest_is_mailed_with_a_report_and_comes_once(tmp_path):
+    pytest.importorskip("apprise")
+    mail = MailServer()
+    mail.start()
+    target = f"mailto://127.0.0.1:{mail.port}/?mode=insecure&from=penstock@plant.example&to=ada@plant.example"
+    given = options(tmp_path, notify=(target,), digest="daily", names=("unit1", "unit2"))
+    given = replace(given, public_url="https://plant.example", rules=replace(RULES, group_wait="10d"))
+    store = Store(given.store)
+    store.add_token("Ada", "engineer", 0.0)
+    store.close()
+    service = Service(given, tuple(make_targets(given)))
+    service.start()
+    outbox, clock = Outbox(service, make_targets(given)), DigestClock(service)
+    try:
+        now = time.time()
+        clock.post_due(now)  # the first period begins
+        assert service.store.messages() == []
+        service.deliver(Delivery("unit1", csv_of(ROWS[600:800]).encode(), "test")).result()
+        for hours in (24, 24.1, 24.2):  # one of them is due, whatever the hour is now
+            clock.post_due(now + 3600 * hours)
+            DigestClock(service).post_due(now + 3600 * hours)  # after a restart
+        assert [each["payload"]["kind"] for each in service.store.messages()] == ["digest"]
+        outbox.send_waiting()
+    finally:
+        service.stop()
+        mail.stop()
+    (sent,) = mail.mails
+    assert "digest" in sent["subject"]
+    assert "1 new, 1 open" in sent["subject"]
+    text = sent.get_body(("plain", "html")).get_content()
+    assert "oil high" in text
+    assert "https://plant.example/#alarms" in text
+    (report,) = [each for each in sent.walk() if (each.get_filename() or "").endswith(".html")]
+    page = report.get_content()
+    assert "oil high" in page
+    assert "unit2" in page
+    assert "no row has come yet" in page
+
+
+def test_a_digest_tells_each_alarm_once_and_holds_no_markup(tmp_path):
+    table = rows(n=1600, fault=[*range(700, 750), *range(1200, 1250)])
+    with running(options(tmp_path)) as service:
+        mark = {"at": 0.0, "change": service.store.changes_after(-1)[0]}
+        told = []
+        for start, stop in ((600, 1000), (1000, 1100), (1100, 1500)):
+            service.deliver(Delivery("unit1", csv_of(table[start:stop]).encode(), "test")).result()
+            digest, newest = make_digest(service, mark, 1e6)
+            mark = {"at": 1e6, "change": newest}
+            told.append([each["id"] for each in digest["alarms"]])
+        assert [len(each) for each in told] == [1, 0, 1]
+        digest["problems"] = ["<script>alert(1)</script>"]
+        assert "<script>" not in digest_page(digest, None)
+        assert "1 new" in digest_in_words(digest)[0]
+
+
+@pytest.mark.parametrize(
+    ("digest", "now", "expected"),
+    [
+        ("daily", "2026-03-29T06:59:59+02:00", "2026-03-28T07:00:00+01:00"),  # clocks were put forward at 2
+        ("daily", "2026-03-29T07:00:00+02:00", "2026-03-29T07:00:00+02:00"),
+        ("weekly", "2026-03-30T06:00:00+02:00", "2026-03-23T07:00:00+01:00"),  # a Monday
+        ("weekly", "2026-03-30T07:00:01+02:00", "2026-03-30T07:00:00+02:00"),
+        ("weekly", "2026-04-05T23:00:00+02:00", "2026-03-30T07:00:00+02:00"),
+    ],
+)
+def test_when_a_digest_is_due(digest, now, expected):
+    zone = ZoneInfo("Europe/Berlin")
+    assert last_moment(digest, 7, zone, datetime.fromisoformat(now).timestamp()) == pytest.approx(
+        datetime.fromisoformat(expected).timestamp()
+    )
+
+
+def test_messages_have_links_to_the_page_that_shows_them(tmp_path, receiver):
+    url, got = receiver
+    store = Store(tmp_path / "live.db")
+    token = store.add_token("Ada", "engineer", 0.0)
+    store.close()
+    given = options(tmp_path, webhook=(url,), alertmanager=(url,), public_url="https://plant.example")
+    with LiveServer(given) as server:
+        Client(server.url, token).samples(csv_of(ROWS[600:800]))
+        wait_for(lambda: len(got) >= 2)
+    bodies = {path: body for path, _, body in got}
+    link = f"https://plant.example/#alarms={bodies['/']['new'][0]}"
+    assert (bodies["/"]["url"], bodies["/"]["text"].splitlines()[-1]) == (link, link)
+    assert bodies["/api/v2/alerts"][0]["generatorURL"] == link

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime
+
 import pytest
 from browser_pages import opened_page
 from live_service import Client, csv_of, options, rows
@@ -36,10 +39,13 @@ def test_an_alarm_is_worked_from_first_sight_to_label(browser, server):
         assert "expected" in page.locator("#alarm-words").inner_text()
         assert page.locator("#alarm-normal").inner_text().startswith("Nearest normal situation: ")
         page.locator("#alarm-chart canvas").first.wait_for()
-        page.fill("#who", "Ada")
-        page.select_option("#reason", "real defect")
+        page.click("[data-action=acknowledge]")  # asks why, then who
+        page.locator("#work-problem", has_text="Why?").wait_for()
         page.fill("#comment", "bearing <b>hot</b>")
-        page.click("[data-action=acknowledge]")
+        page.locator("#reasons label", has_text="real defect").click()
+        page.locator("#work-problem", has_text="Your name").wait_for()
+        page.keyboard.type("Ada")
+        page.keyboard.press("Enter")
         page.locator("#history li", has_text="acknowledged · by Ada · real defect").wait_for()
         assert "bearing <b>hot</b>" in page.locator("#history").inner_text()
         page.fill("#hours-aside", "2")
@@ -147,3 +153,121 @@ def test_a_token_is_asked_for(browser, tmp_path):
         page.evaluate("location.hash = 'service'")
         page.locator("#status dd", has_text="Vera (viewer)").wait_for()
         context.close()
+
+
+def closed_alarm(folder):
+    """A server with an alarm that has ended, was acknowledged, and is closed; and rows without a score."""
+    running = LiveServer(options(folder, names=("unit1",)))
+    running.__enter__()
+    client, table = Client(running.url), rows(n=1200, fault=range(700, 750))
+    assert client.samples(csv_of(table[600:900]))[0] == 200
+    alarm = client.get("alarms")[0]["id"]
+    assert client.command(f"alarms/{alarm}/acknowledge", name="Ada", reason="looked at")[0] == 200
+    assert client.samples(csv_of(table[900:1000]))[0] == 200
+    assert not client.get(f"alarms/{alarm}")["open"]
+    return running, client, alarm
+
+
+def test_a_closed_alarm_is_labelled_changed_undone_and_commented(browser, tmp_path):
+    running, client, alarm = closed_alarm(tmp_path)
+    reasons = client.get("status")["reasons"]
+    try:
+        with opened(browser, f"{running.url}#alarms={alarm}") as page:  # the link of a message
+            page.locator("#alarm[open]").wait_for()
+            page.locator("#alarm-state", has_text="closed").wait_for()
+            assert page.locator("[data-action=shelve]").count() == 0
+            page.fill("#who", "Bob")
+            page.locator("#alarm-title").focus()
+            page.keyboard.press("l")
+            page.keyboard.press("1")  # one key for each reason
+            page.locator("#labels li", has_text=f"Label: {reasons[0]} · by Bob").wait_for()
+            page.locator("#reasons label", has_text=reasons[1]).click()
+            page.locator("[data-action=label]", has_text="Change the label").click()
+            page.locator("#labels li", has_text=f"Label: {reasons[1]} · by Bob").wait_for()
+            assert "taken back by Bob" in page.locator("#labels li", has_text=reasons[0]).inner_text()
+            page.click("#labels button")  # the one that holds
+            page.locator("#labels li button").wait_for(state="detached")
+            page.fill("#comment", "the valve was exchanged")
+            page.click("[data-action=comment]")
+            page.locator("#history li", has_text="the valve was exchanged").wait_for()
+            page.keyboard.press("Escape")
+            page.wait_for_function("location.hash === '#alarms'")
+            page.locator("#no-alarms", has_text="There are no open alarms.").wait_for()
+            page.select_option("#show", "all")
+            page.locator("#alarm-rows tr", has_text="closed").wait_for()
+            page.fill("#words", "no such text")
+            page.locator("#no-alarms", has_text="No alarm fits this filter, which hides 1.").wait_for()
+        assert [each["withdrawn_by"] for each in client.get("labels")] == ["Bob", "Bob"]
+        assert client.get("audit")[0]["action"] == "comment"
+        assert client.get(f"alarms/{alarm}")["comment"] == "the valve was exchanged"
+        assert not client.get(f"alarms/{alarm}")["open"]
+    finally:
+        running.__exit__(None, None, None)
+
+
+def test_acknowledging_takes_two_keys(browser, tmp_path):
+    with LiveServer(options(tmp_path)) as running:
+        Client(running.url).samples(csv_of(ROWS[600:800]))
+        reasons = Client(running.url).get("status")["reasons"]
+        with opened(browser, running.url) as page:
+            page.evaluate("localStorage.setItem('who', 'Ada')")
+            page.reload()
+            page.locator("#alarm-rows tr").first.wait_for()
+            page.locator("#main").focus()
+            page.keyboard.press("a")
+            page.locator("#work-problem", has_text="Why?").wait_for()
+            page.keyboard.press("3")
+            page.locator("#history li", has_text=f"acknowledged · by Ada · {reasons[2]}").wait_for()
+
+
+def test_one_clock_and_what_is_wrong_comes_first(browser, tmp_path):
+    """All pages show times in the zone of the data; rows without a score and problems are at the top of the first."""
+    given = options(tmp_path)
+    given = replace(given, assets={"unit1": replace(given.assets["unit1"], timezone="Europe/Berlin")})
+    with LiveServer(given) as running:
+        client = Client(running.url)
+        client.samples(csv_of(ROWS[600:800]))
+        client.samples(csv_of(ROWS[800:803].assign(flow=None, head=None, power=None, oil=None)))
+        alarm = client.get("alarms")[0]["id"]
+        assert client.command(f"alarms/{alarm}/acknowledge", name="Ada", reason="looked at")[0] == 200
+        running.service.enter_problem("mqtt of unit1", "no broker")
+        with opened(browser, running.url) as page:
+            page.locator("#problems p", has_text="unit1: 3 of the last 203 rows have no score").wait_for()
+            page.locator("#problems p", has_text="mqtt of unit1: no broker").wait_for()
+            assert page.locator("#zone").inner_text() == "Times in Europe/Berlin"
+            page.locator("#alarm-rows tr", has_text="1 Jan 2026, 00:11:4").first.wait_for()
+            page.keyboard.press("2")
+            page.locator(".asset", has_text="does not fit (1 alarm), last row").wait_for()
+            page.locator("#asset-state", has_text="the last of 1 Jan 2026, 00:13:22").wait_for()
+            page.keyboard.press("4")
+            page.locator("#audit tr", has_text="1 Jan 2026, 00:1").first.wait_for()
+
+
+def test_the_state_of_an_asset_is_one_sentence(browser, tmp_path):
+    with LiveServer(options(tmp_path, names=("unit1", "unit2"))) as running:
+        Client(running.url).samples(csv_of(ROWS[600:650]))
+        with opened(browser, f"{running.url}#assets") as page:
+            page.set_viewport_size({"width": 2560, "height": 1440})  # a control room
+            words = page.locator(".asset", has_text="unit1").inner_text
+            page.locator(".asset", has_text="✓ fits, last row").wait_for()
+            day = datetime.now(UTC)
+            assert words().splitlines()[1].endswith(f", model of {day.day} {day:%b}")
+            assert "no rows yet" in page.locator(".asset", has_text="unit2").inner_text()
+            assert page.evaluate("document.documentElement.scrollWidth") <= 2560
+            assert page.evaluate("getComputedStyle(document.body).fontSize") == "20px"
+
+
+def test_a_phone_works_an_alarm(browser, tmp_path):
+    with LiveServer(options(tmp_path)) as running:
+        Client(running.url).samples(csv_of(ROWS[600:800]))
+        with opened(browser, running.url) as page:
+            page.set_viewport_size({"width": 360, "height": 740})
+            page.locator("#alarm-rows tr button").first.click()
+            page.locator("#alarm-chart canvas").first.wait_for()
+            assert page.locator("#alarm").evaluate("(dialog) => dialog.scrollWidth <= dialog.clientWidth")
+            page.fill("#who", "Ada")
+            page.locator("#reasons label").first.click()
+            page.click("[data-action=acknowledge]")
+            page.locator("#labels li", has_text="by Ada").wait_for()
+            small = "[...document.querySelectorAll('#work button, #reasons label')].filter((e) => e.offsetHeight < 36)"
+            assert page.evaluate(f"{small}.length") == 0  # a finger finds them

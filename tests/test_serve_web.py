@@ -9,20 +9,26 @@ import re
 import socket
 import ssl
 import subprocess
+import sys
 import threading
 import time
 import urllib.request
+from contextlib import ExitStack
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import numpy as np
 import pandas as pd
 import pytest
 from live_service import NAMES, Client, csv_of, options, rows
+from live_tables import wait_for
 
 from penstock import fit_model
+from penstock._parameters import ParameterError
 from penstock.cli import main
 from penstock.live.api import ENDPOINTS, ROLES
-from penstock.live.store import Store
+from penstock.live.options import AssetOptions, ServeOptions
+from penstock.live.store import Store, StoreError
 from penstock.live.web import Limits, LiveServer
 
 ROWS = rows(n=900, fault=range(700, 850))
@@ -208,6 +214,65 @@ def test_a_false_alarm_is_not_raised_again_and_a_defect_is_known_again(tmp_path)
         assert len(play(1500, 1800)) == 2
 
 
+def test_an_export_holds_no_formulas(tmp_path):
+    given = ServeOptions(store=tmp_path / "live.db", port=0, assets={"unit1": AssetOptions()})
+    with LiveServer(given) as server:
+        client = Client(server.url)
+        assert client.samples("time,=cmd|'/c calc'!A0,+b\n1,2,3\n2,3,4\n")[0] == 200
+        names = client("GET", "/api/v1/assets/unit1/export")[1].splitlines()[0].split(",")
+        assert names[-2:] == ["'=cmd|'/c calc'!A0", "'+b"]
+
+
+ODD = ["a\ud800b", "\udfff", "bell \x07", "nul \x00", "\x1b[2J"]
+
+
+@pytest.mark.parametrize("text", ODD)
+def test_texts_that_are_none_stop_at_the_door(server, text):
+    """Whatever is sent, everybody can still read alarms, audit log and assets."""
+    client = Client(server.url)
+    alarm = client.get("alarms")[0]["id"]
+    for field in ("comment", "reason", "name"):
+        status, answer = client.command(f"alarms/{alarm}/comment", **{"name": "Ada", field: text})
+        assert (status, field in answer["error"]) == (400, True)
+    assert client.command("silences", pattern=f"unit*{text}", hours=1)[0] == 400
+    assert client.command(f"labels/{alarm}/withdraw", name=text)[0] == 400
+    row = {"time": "2026-01-01T01:00:00", **dict.fromkeys(NAMES, 5.0), text: 1.0}
+    assert client.samples(json.dumps(row), kind="application/json")[0] in (200, 400, 422)
+    for path in ("alarms", "audit", "assets/unit1", f"alarms/{alarm}", "assets/unit1/verdicts", "status"):
+        client.get(path)
+
+
+def test_names_of_sensors_that_are_no_texts(tmp_path):
+    given = ServeOptions(store=tmp_path / "live.db", port=0, assets={f"unit{n}": AssetOptions() for n in range(5)})
+    with LiveServer(given) as server:
+        client = Client(server.url)
+        for number, text in enumerate(ODD):
+            row = json.dumps({"time": "2026-01-01T01:00:00", f"flow{text}": 1.0, "head": 2.0})
+            assert client.samples(row, asset=f"unit{number}", kind="application/json")[0] == 400
+            row = json.dumps({"time": "2026-01-01T01:00:00", "flow": 1.0, "head": 2.0})
+            assert client.samples(row, asset=f"unit{number}", kind="application/json")[0] == 200
+            assert client.get(f"assets/unit{number}")["columns"] == ["flow", "head"]
+
+
+def test_what_a_store_holds_can_be_read_whatever_it_is(tmp_path):
+    store = Store(tmp_path / "live.db")
+    with store.transaction():
+        store.add_audit(0.0, "Ada", "comment", "unit1-1", {"comment": "a\ud800b"})
+    store.close()
+    with LiveServer(options(tmp_path)) as server:
+        assert Client(server.url).get("audit")[0]["details"] == {"comment": "a\ud800b"}
+
+
+def test_times_and_numbers_of_line_protocol_with_thousands_of_digits(tmp_path):
+    with LiveServer(ServeOptions(store=tmp_path / "live.db", port=0, assets={"unit1": AssetOptions()})) as server:
+        for digits in (20, 300, 5000):
+            line = f"pump flow=1,head=2 {'1' * digits}"
+            assert Client(server.url).samples(line, kind="text/plain")[0] == 400
+            line = f"pump flow={'1' * 20 * digits}i,head=2 1700000000000000000"
+            assert Client(server.url).samples(line, kind="text/plain")[0] in (400, 422)
+        assert Client(server.url).samples("pump flow=1,head=2 1700000000000000000", kind="text/plain")[0] == 200
+
+
 @pytest.mark.parametrize(
     ("path", "body", "status"),
     [
@@ -335,14 +400,108 @@ def test_headers_of_every_answer(server):
     assert b"unsafe" not in json.dumps(dict(headers)).encode()
 
 
-def test_wrong_tokens_are_slowed_down(tmp_path):
+def test_wrong_tokens_lock_nobody_out(tmp_path):
+    """Behind a proxy all users have one address: the allowance of a valid token is its own."""
     store = Store(tmp_path / "live.db")
     right = store.add_token("Ada", "engineer", 0.0)
     store.close()
-    with LiveServer(options(tmp_path)) as server:
-        found = [Client(server.url, f"wrong{n}")("GET", "/api/v1/alarms")[0] for n in range(30)]
-        assert found == [401] * 10 + [429] * 20
-        assert Client(server.url, right)("GET", "/api/v1/alarms")[0] == 429  # whoever guesses learns nothing
+    with LiveServer(options(tmp_path), Limits(rate=0.0, burst=15.0)) as server:
+        found = [Client(server.url, f"wrong{n}")("GET", "/api/v1/alarms")[0] for n in range(20)]
+        assert found == [401] * 15 + [429] * 5
+        assert [Client(server.url, right)("GET", "/api/v1/alarms")[0] for _ in range(16)] == [200] * 15 + [429]
+
+
+def test_behind_a_proxy_commands_come_from_the_public_address(tmp_path):
+    """A proxy with TLS in front: the scheme is another, and the host that of the proxy or of the service."""
+    public = "https://plant.example"
+    with pytest.raises(StoreError, match="token"):  # others reach it: nobody is an engineer by being on this machine
+        LiveServer(options(tmp_path, public_url=public))
+    store = Store(tmp_path / "live.db")
+    token = store.add_token("Ada", "engineer", 0.0)
+    store.close()
+    with LiveServer(options(tmp_path, public_url=f"{public}:443/")) as server:
+        client = Client(server.url, token)
+        sent = {"content-type": "application/json", "penstock-command": "1", "sec-fetch-site": "same-origin"}
+        path = "/api/v1/alarms/none/acknowledge"
+        for host in ("plant.example", "plant.example:443", f"127.0.0.1:{client.url.port}"):
+            assert client("POST", path, "{}", {**sent, "origin": public, "host": host})[0] == 404
+            for other in ("http://plant.example", "https://evil.example", "null"):
+                assert client("POST", path, "{}", {**sent, "origin": other, "host": host})[0] == 403
+        assert client("GET", "/api/v1/alarms", headers={"host": "evil.example"})[0] == 421
+        assert Client(server.url)("GET", "/api/v1/alarms")[0] == 401
+
+
+@pytest.mark.parametrize(
+    "url", ["plant.example", "https://plant.example/penstock", "ftp://plant.example", "https://a:b@host", "https://"]
+)
+def test_public_addresses_that_cannot_be(tmp_path, url):
+    with pytest.raises(ParameterError) as found:
+        options(tmp_path, public_url=url).check()
+    assert found.value.parameter == "public_url"
+
+
+def test_long_headers_and_addresses_are_refused_however_they_arrive(server):
+    head = b"GET /api/v1/alarms%s HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n%s\r\n"
+    refused = (b"HTTP/1.1 431", b"HTTP/1.1 400")  # in one piece, and in several
+    for most, status in ((30_000, b"HTTP/1.1 200"), (60_000, refused), (100_000, refused)):
+        for request in (head % (b"?x=" + b"y" * most, b""), head % (b"", b"X-Long: " + b"y" * most + b"\r\n")):
+            assert raw(server, request).startswith(status)
+
+
+def test_connections_beyond_the_limit_are_closed_at_once(tmp_path):
+    with LiveServer(options(tmp_path), Limits(connections=4)) as server:
+        address = server._socket.getsockname()
+        kept = [socket.create_connection(address, timeout=60) for _ in range(4)]
+        wait_for(lambda: len(server._server.server_state.connections) == 4)
+        begun = time.monotonic()
+        for _ in range(3):
+            assert raw(server, b"").startswith(b"HTTP/1.1 503")
+        assert time.monotonic() - begun < Limits.header_seconds / 2
+        for connection in kept:
+            connection.close()
+        wait_for(lambda: not server._server.server_state.connections)
+        assert Client(server.url)("GET", "/healthz")[0] == 200
+
+
+FEW_FILES = """
+import resource, sys, time
+resource.setrlimit(resource.RLIMIT_NOFILE, (300, 320))
+from pathlib import Path
+from penstock.live.options import AssetOptions, AlarmRules, ServeOptions
+from penstock.live.web import Limits, LiveServer
+store, hook = sys.argv[1:]
+given = ServeOptions(store=Path(store), port=0, assets={"unit1": AssetOptions()}, webhook=(hook,))
+with LiveServer(given, Limits(header_seconds=600)) as server:  # nobody is cut off for being slow
+    print(server.url, flush=True)
+    input()
+    server.service.enter_problem("test", "something is wrong")
+    while not (sent := server.service.store.messages()) or sent[0]["delivered"] is None:
+        time.sleep(0.05)
+    print(sent[0]["attempts"], flush=True)
+"""
+
+
+def test_a_flood_of_connections_leaves_files_for_store_and_messages(tmp_path):
+    """With few descriptors, connections have a part of them; messages are sent while all of these are used."""
+    pytest.importorskip("resource")
+    with socket.create_server(("127.0.0.1", 0)) as heard, ExitStack() as flood:
+        heard.settimeout(60)
+        hook = f"http://127.0.0.1:{heard.getsockname()[1]}/"
+        command = [sys.executable, "-c", FEW_FILES, str(tmp_path / "live.db"), hook]
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        try:
+            url = urlsplit(process.stdout.readline().strip())
+            for _ in range(400):
+                flood.enter_context(socket.create_connection((url.hostname, url.port), timeout=60))
+            process.stdin.write("\n")
+            process.stdin.flush()
+            with heard.accept()[0] as connection:
+                assert connection.recv(65536).startswith(b"POST")
+                connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+            assert process.stdout.readline().strip() == "1"  # attempt
+        finally:
+            process.kill()
+            process.communicate()
 
 
 POST = b"POST /api/v1/assets/unit1/samples HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: text/csv\r\n"

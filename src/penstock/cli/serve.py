@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from penstock._messages import odd_character
 from penstock.cli._console import CommandError, StopSignals, print_text, printable
 from penstock.cli._options import chosen_options, plain_errors, with_options
 from penstock.live.options import AlarmRules, AssetOptions, ServeOptions
@@ -41,8 +42,8 @@ def _options(context: typer.Context) -> ServeOptions:
         if assets:
             names = ", ".join(f"--{name.replace('_', '-')}" for name in one)
             raise CommandError(f"{names}: name these in a table [asset.NAME] of the --config file.")
-        file = one.get("model") or one.get("input")
-        name = given.get("asset") or (file.name.partition(".")[0] if file is not None else "asset")
+        file = one.get("input") or one.get("model")  # the input first, as watch, refit and alarms name a stream
+        name = given.get("asset") or (file.name.split(".")[0] if file is not None else "") or "stream"
         assets = {name: AssetOptions(**one)}
     return ServeOptions(**given, assets=assets, rules=AlarmRules(**chosen_options(AlarmRules, context)))
 
@@ -60,7 +61,7 @@ def _change_tokens(options: ServeOptions) -> int:
                 raise CommandError(str(error).strip("'\"")) from None
             return 0
         name, _, role = (options.add_token or "").rpartition(":")
-        if not name.strip() or role not in ROLES:
+        if not name.strip() or role not in ROLES or odd_character(name) is not None:
             roles = ", ".join(ROLES)
             raise CommandError(f"--add-token must be NAME:ROLE, a role being {roles}; got {options.add_token!r:.80}.")
         token = store.add_token(name, role, time.time())

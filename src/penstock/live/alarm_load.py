@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import Any
 
 from penstock.live.alarms import Alarm, Change
 
@@ -74,6 +75,14 @@ class AlarmLoad:
             ("stale at once, most", self.most_stale, "under 5", self.most_stale < 5),
             ("% of what was shown from the top ten causes", top, goal, top <= 5 or not goal),
             ("acknowledged", self.acknowledged, "", True),
+        ]
+
+    def figures(self) -> list[dict[str, Any]]:
+        """Return the measures that are known, as texts for people."""
+        return [
+            {"name": name, "value": f"{value:.3g}", "target": target and f"target: {target}", "within": within}
+            for name, value, target, within in self.rows()
+            if math.isfinite(value)
         ]
 
 

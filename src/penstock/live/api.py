@@ -7,13 +7,14 @@ coroutine; what reads the store is a plain function, which is run in a thread.
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 import json
 import math
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import cache, partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 import penstock
-from penstock.io import Batch, TableError, need_pyarrow
+from penstock._messages import odd_character
+from penstock.io import Batch, TableError, as_zone, need_pyarrow
 from penstock.io.sinks import format_verdicts
 from penstock.live.alarm_load import alarm_load
 from penstock.live.alarms import Alarm, Change, alarm_in_words
@@ -33,6 +35,7 @@ from penstock.live.connectors import as_lines
 from penstock.live.feedback import REASONS, labels_of, looks_like
 from penstock.live.nearest import nearest_normal
 from penstock.live.service import ENGINEER_ACTIONS, OPERATOR_ACTIONS, Delivery, RefusedError, Service
+from penstock.report import as_csv
 
 if TYPE_CHECKING:
     from penstock.live.web import Hub
@@ -45,6 +48,7 @@ MAY = {  # by the role that an endpoint needs: the roles that have it
     "source": {"source", "engineer"},
 }
 _MOST_POINTS = 5000
+_LAST_DAY = 29_585  # the end of 2050, in days since 1970
 _MOST_EXPORTED = 1_000_000  # rows
 _COUNTS = {
     "samples": "Rows that were judged.",
@@ -93,12 +97,22 @@ class Endpoint:
     body: Mapping[str, str] | tuple[str, ...] | None = None
 
 
+class PlainJson(JSONResponse):
+    """An answer in ASCII: it can be written whatever a text holds."""
+
+    def render(self, content: Any) -> bytes:
+        """Return the content as bytes; ValueError for a number that JSON does not have."""
+        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
+
+
 class Api:
     """What the endpoints do, on a service."""
 
     def __init__(self, service: Service, hub: Hub) -> None:
         self.service, self.store, self.hub = service, service.store, hub
         self._tokens: tuple[float, list[tuple[str, str, str]]] = (-math.inf, [])
+        files = {name: each.model for name, each in service.options.assets.items() if each.model is not None}
+        self._models = {name: file.stat().st_mtime for name, file in files.items() if file.exists()}
 
     def tokens(self) -> list[tuple[str, str, str]]:
         """Return the tokens, those of some seconds ago."""
@@ -134,7 +148,7 @@ class Api:
 
     async def health(self, request: Request) -> Any:
         ok = self.service.alive and "disk" not in self.service.problems
-        return JSONResponse({"status": "ok" if ok else "not accepting"}, 200 if ok else 503)
+        return PlainJson({"status": "ok" if ok else "not accepting"}, 200 if ok else 503)
 
     def status(self, request: Request) -> dict[str, Any]:
         service = self.service
@@ -146,6 +160,7 @@ class Api:
             "listeners": self.hub.count,
             "problems": [asdict(problem) for problem in list(service.problems.values())],
             "reasons": list(REASONS),
+            "zone": self._zone(),
             **{name: request.scope[name] for name in ("user", "role")},
         }
 
@@ -155,7 +170,13 @@ class Api:
             mine = [alarm["state"] for alarm in found if alarm["asset"] == state["asset"]]
             state["alarms"] = sum("active" in names for names in mine)
             state["unacknowledged"] = sum("acknowledged" not in names for names in mine)
+            state["model_time"] = self._models.get(state["asset"])
         return states
+
+    def _zone(self) -> dict[str, Any]:
+        """Return the one zone that all times are shown in."""
+        name = self.service.options.zone
+        return {"name": name or "UTC", "offsets": zone_offsets(name) if name else []}
 
     async def asset(self, request: Request) -> dict[str, Any]:
         asset = self._asset(request)
@@ -235,7 +256,7 @@ class Api:
         name = re.sub(r"[^A-Za-z0-9._-]", "_", asset.record.name)
         headers = {"content-disposition": f'attachment; filename="{name}.{kind}"'}
         if kind == "csv":
-            return Response(frame.to_csv(index=False), media_type="text/csv", headers=headers)
+            return Response(as_csv(frame), media_type="text/csv", headers=headers)
         try:
             need_pyarrow("Parquet")
         except TableError as error:
@@ -311,11 +332,12 @@ class Api:
         changes = [Change.from_dict(each) for each in self.store.changes(since=end - 86400 * days)]
         first = min([each.time for each in changes if each.alarm is not None], default=end)
         found = alarm_load(changes, first, end, operators)
-        figures = [
-            {"name": name, "value": f"{value:.3g}", "target": target and f"target: {target}", "within": within}
-            for name, value, target, within in found.rows() if math.isfinite(value)
-        ]  # fmt: skip
-        return {"from": first, "to": end, "figures": figures, "top": [{"name": n, "count": k} for n, k in found.top]}
+        return {
+            "from": first,
+            "to": end,
+            "figures": found.figures(),
+            "top": [{"name": n, "count": k} for n, k in found.top],
+        }
 
     def labels(self, request: Request) -> list[dict[str, Any]]:
         return self.store.labels()
@@ -392,7 +414,7 @@ ENDPOINTS = (
     )),
     Endpoint("GET", "/api/v1/labels", "viewer", "What people said of alarms; labels taken back too.", Api.labels),
     Endpoint("GET", "/api/v1/labels.jsonl", "viewer", "The same as a file for penstock refit.", Api.label_lines),
-    Endpoint("POST", "/api/v1/labels/{label}/withdraw", "engineer", "Take back a label.", Api.withdraw, (),
+    Endpoint("POST", "/api/v1/labels/{label}/withdraw", "operator", "Take back a label.", Api.withdraw, (),
         {"name": _COMMENT["name"]}),
     Endpoint("GET", "/api/v1/audit", "viewer", "Who did what, the newest first.", Api.audit),
     Endpoint("POST", "/api/v1/assets/{asset:path}/samples", "source",
@@ -413,6 +435,31 @@ ENDPOINTS = (
     )),
     Endpoint("GET", "/api/v1/assets/{asset:path}", "viewer", "One asset: columns, model, counts.", Api.asset),
 )  # fmt: skip
+
+
+@cache
+def zone_offsets(name: str) -> list[list[int]]:
+    """Return how far the clocks of a zone are ahead of UTC, and from when on, in milliseconds since 1970.
+
+    >>> zone_offsets("Europe/Berlin")[-1]
+    [2550704400000, 3600000]
+    """
+    zone, found = as_zone(name), list[list[int]]()
+
+    def ahead(at: int) -> int:
+        offset = dt.datetime.fromtimestamp(at, dt.UTC).astimezone(zone).utcoffset()
+        return int((offset or dt.timedelta()).total_seconds())
+
+    for day in range(0, _LAST_DAY):
+        low, high = 86_400 * day, 86_400 * (day + 1)
+        if not found:
+            found.append([0, 1000 * ahead(low)])
+        if 1000 * ahead(high) != found[-1][1]:
+            while high - low > 1:
+                middle = (low + high) // 2
+                low, high = (low, middle) if 1000 * ahead(middle) != found[-1][1] else (middle, high)
+            found.append([1000 * high, 1000 * ahead(high)])
+    return found
 
 
 def describe() -> dict[str, Any]:
@@ -543,7 +590,10 @@ def _text(body: Mapping[str, Any], name: str, most: int) -> str:
     value = body.get(name) or ""
     if not isinstance(value, str) or len(value) > most:
         raise RefusedError(f"{name} must be a text of at most {most} characters.")
-    return value.strip()
+    odd = odd_character(value)
+    if odd is not None:
+        raise RefusedError(f"{name} holds {odd}, which is no character of a text.")
+    return " ".join(value.split())
 
 
 def _hours(body: Mapping[str, Any]) -> float | None:

@@ -7,6 +7,7 @@ import math
 import re
 import time
 import warnings
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from penstock._messages import odd_character
 from penstock._types import FloatArray
 from penstock.io import (
     AlignedSource,
@@ -35,6 +37,7 @@ from penstock.storage import state_from_bytes, state_to_bytes
 
 log = logging.getLogger("penstock.serve")
 N_VARIABLES = 3  # named for each flagged row
+_LATELY = 500  # rows: how many of the last have no score is shown
 _MOST_LINES = 2000  # of a file in one cycle
 _MOST_LAYOUTS = 16  # of posted tables, remembered for each asset
 _NUMERIC_TIME = re.compile(rb'"(time|timestamp|date|datetime|ts?|t_stamp|_time)"\s*:\s*-?\d', re.IGNORECASE)
@@ -54,6 +57,7 @@ class Asset:
         self.new_layout = False
         self._saved = time.time() - _STATE_SECONDS * (record.id % 10) / 10  # so that not all are saved at once
         self._last: dict[str, Any] = {"score": None, "threshold": None, "reason": ""}
+        self._lately: deque[bool] = deque(maxlen=_LATELY)  # of the last rows, which have a score
         if record.state is not None:
             scorer.restore(state_from_bytes(record.state, "penstock.serve"))
         if record.columns is not None:
@@ -123,6 +127,9 @@ class Asset:
     def _begin(self, columns: tuple[str, ...]) -> None:
         """Take the columns of the first rows; later ones must have the same."""
         known = self.record.columns
+        odd = next((name for name in columns if odd_character(name)), None) if known is None else None
+        if odd is not None:
+            raise InputError(f"The name {odd!a:.100} holds {odd_character(odd)}, which is no character of a text.")
         if known is None:
             self.scorer.begin(columns)
             self.record.columns = columns
@@ -175,7 +182,10 @@ class Asset:
         """Note the last of some verdicts, to be shown."""
         last = {"score": judged.scores.scores[-1], "threshold": judged.scores.thresholds[-1]}
         self._last = {name: float(value) if math.isfinite(value) else None for name, value in last.items()}
-        self._last["reason"] = judged.reasons.get(len(judged.seconds) - 1, "")
+        self._lately.extend(np.isfinite(judged.scores.scores[-_LATELY:]).tolist())
+        self._last["unscored_lately"] = [self._lately.count(False), len(self._lately)]
+        if judged.reasons:
+            self._last["reason"] = judged.reasons[max(judged.reasons)]  # the last one
 
     def summary(self) -> dict[str, Any]:
         """Return the newest in plain values."""

@@ -8,6 +8,7 @@ which a receiver can tell that it has it already. Each target gets its messages 
 from __future__ import annotations
 
 import asyncio
+import base64
 import datetime as dt
 import hashlib
 import json
@@ -23,12 +24,15 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
 
-from penstock._parameters import ParameterError
+from penstock._parameters import ParameterError, check_choice
 from penstock.live.alarms import Alarm, alarm_in_words
-from penstock.live.options import AssetOptions, ServeOptions
+from penstock.live.digest import DigestClock, digest_in_words, digest_page
+from penstock.live.options import OPCUA_POLICIES, AssetOptions, ServeOptions
 from penstock.live.service import Delivery, RefusedError, Service
 
 log = logging.getLogger("penstock.serve")
@@ -76,7 +80,7 @@ def as_lines(body: bytes, kind: str, columns: Sequence[str] = ()) -> bytes:
 
 _INFLUX = re.compile(
     r"(?P<name>(?:[^\s,\\]|\\.)+)(?:,(?:[^\s\\]|\\.)+)? "
-    r"(?P<fields>(?:[^\s\"\\]|\\.|\"(?:[^\"\\]|\\.)*\")+)(?: (?P<time>-?\d+))?"
+    r"(?P<fields>(?:[^\s\"\\]|\\.|\"(?:[^\"\\]|\\.)*\")+)(?: (?P<time>-?\d{1,19}))?"
 )
 _INFLUX_FIELD = re.compile(r"((?:[^\s,=\\]|\\.)+)=(\"(?:[^\"\\]|\\.)*\"|[^\s,]+)(?:,|$)")
 
@@ -332,6 +336,7 @@ class OpcUaInput(Input):
             raise ParameterError("opcua_nodes", " must be SENSOR=NODE for each sensor, such as 'flow=ns=2;s=Flow'.")
         self._nodes = {node.strip(): name.strip() for name, _, node in pairs}
         _need("opcua", "asyncua", "asyncua", "opcua")
+        self._security = _opcua_security(options)
 
     def read(self) -> None:
         asyncio.run(self._read())
@@ -351,7 +356,12 @@ class OpcUaInput(Input):
             def status_change_notification(self, status: Any) -> None:
                 log.warning("OPC UA: %s", status)
 
-        async with Client(self._url, timeout=_TIMEOUT) as client:
+        client = Client(self._url, timeout=_TIMEOUT)
+        if self._security is not None:
+            policy, certificate, key, server = self._security
+            client.application_uri = await _application_name(certificate)
+            await client.set_security(policy, certificate, key, server_certificate=server)
+        async with client:
             nodes = [client.get_node(node) for node in self._nodes]
             names = {node.nodeid.to_string(): name for node, name in zip(nodes, self._nodes.values(), strict=True)}
             subscription = await client.create_subscription(1000 * self._interval / 2, Handler())
@@ -366,6 +376,37 @@ class OpcUaInput(Input):
                 row = json.dumps({"time": _stamp(time.time()), **values}).encode()
                 due = max(due + self._interval, time.time())
                 await asyncio.to_thread(self.bring, row, "opcua", None)
+
+
+def _opcua_security(options: AssetOptions) -> tuple[Any, Path, Path, str] | None:
+    """Return policy, certificate, key and the server's certificate; None without them, ParameterError for some."""
+    names = ("opcua_certificate", "opcua_key", "opcua_server_certificate")
+    files = {name: getattr(options, name) for name in names}
+    check_choice("opcua_security", options.opcua_security, OPCUA_POLICIES)
+    if all(file is None for file in files.values()):
+        return None
+    for name, file in files.items():
+        if file is None:
+            problem = " is needed too: both sides must know each other's certificate, or anybody could answer."
+            raise ParameterError(name, problem)
+        if not file.is_file():
+            raise ParameterError(name, f" must be a file in PEM or DER; there is no {str(file)!r:.100}.")
+    policies = import_module("asyncua.crypto.security_policies")
+    policy = getattr(policies, f"SecurityPolicy{options.opcua_security}")
+    certificate, key, server = files.values()
+    return policy, certificate, key, str(server)
+
+
+async def _application_name(certificate: Path) -> str:
+    """Return what an application is called in its certificate: a server accepts it by no other name."""
+    from asyncua.crypto.uacrypto import load_certificate
+    from cryptography import x509
+
+    try:
+        names = (await load_certificate(certificate)).extensions.get_extension_for_class(x509.SubjectAlternativeName)
+        return str(names.value.get_values_for_type(x509.UniformResourceIdentifier)[0])
+    except (x509.ExtensionNotFound, IndexError):
+        raise OSError(f"{certificate} names no application (a URI among its subject alternative names)") from None
 
 
 # Notifications out.
@@ -392,11 +433,32 @@ def make_targets(options: ServeOptions) -> dict[str, Send]:
     return targets
 
 
+def with_link(message: Mapping[str, Any], origin: str | None) -> dict[str, Any]:
+    """Return a message with the address of the page that shows what it is about; None if that is not known.
+
+    >>> with_link({"kind": "notification", "new": ["unit1-3"], "active": []}, "https://plant.example")["url"]
+    'https://plant.example/#alarms=unit1-3'
+    """
+    named = [*message["new"], *message["active"]]
+    place = "service" if message["kind"] == "problem" else "alarms"
+    place = f"{place}={quote(named[0], safe='')}" if len({*named}) == 1 else place
+    return {**message, "url": None if origin is None else f"{origin}/#{place}"}
+
+
 def in_words(message: Mapping[str, Any]) -> tuple[str, str]:
     """Return a title and a text for people."""
+    title, text = _title_and_text(message)
+    return title, f"{text}\n{message['url']}" if message.get("url") else text
+
+
+def _title_and_text(message: Mapping[str, Any]) -> tuple[str, str]:
     if message["kind"] == "problem":
         problem = message["problem"]
-        return f"Penstock: {problem['id']}{' is over' if message['over'] else ''}", problem["text"]
+        if not message["over"]:
+            return f"Penstock: {problem['id']}", problem["text"]
+        return f"Penstock: {problem['id']} is over", f"This is over: {problem['text']}"
+    if message["kind"] == "digest":
+        return digest_in_words(message["digest"])
     alarms = {each["id"]: alarm_in_words(Alarm.from_dict(each)) for each in message["alarms"]}
     parts = {name: [alarms[each] for each in message[name] if each in alarms] for name in ("new", "ended", "active")}
     parts["active"] = [each for each in parts["active"] if each not in parts["new"]]
@@ -406,10 +468,26 @@ def in_words(message: Mapping[str, Any]) -> tuple[str, str]:
     return title, "\n".join(lines)
 
 
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """A redirect is an error, as any answer but 2xx: followed, it would be a GET without the message, anywhere."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+_OPENER = urllib.request.build_opener(_NoRedirects)
+
+
 def _post(url: str, body: Any, headers: Mapping[str, str]) -> None:
-    data = json.dumps(body).encode()
-    request = urllib.request.Request(url, data, {"content-type": "application/json", **headers}, method="POST")
-    with urllib.request.urlopen(request, timeout=_TIMEOUT) as answer:
+    """POST an object; OSError unless the answer to this request itself is 2xx. A user in the address is a header."""
+    parts = urlsplit(url)
+    sent = {"content-type": "application/json", **headers}
+    if parts.username is not None:
+        user = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
+        sent["authorization"] = f"Basic {base64.b64encode(user).decode()}"
+        parts = parts._replace(netloc=parts.netloc.rpartition("@")[2])
+    request = urllib.request.Request(urlunsplit(parts), json.dumps(body).encode(), sent, method="POST")
+    with _OPENER.open(request, timeout=_TIMEOUT) as answer:
         answer.read(65536)
 
 
@@ -419,25 +497,29 @@ def _send_webhook(url: str, message: Mapping[str, Any]) -> None:
 
 
 def _send_alertmanager(url: str, message: Mapping[str, Any]) -> None:
-    """Send alerts to Alertmanager's API v2; it knows them again by their labels."""
+    """Send alerts to Alertmanager's API v2; it knows them again by their labels. A digest is no alert."""
     alerts = []
-    for record in message["alarms"]:
+    for record in message["alarms"] if message["kind"] != "digest" else ():
         alarm = Alarm.from_dict(record)
         labels = {"alertname": alarm.about, "asset": alarm.asset, "cause": alarm.cause, "alarm": alarm.id}
         words = {"summary": alarm_in_words(alarm), "notification": message["id"]}
         ended = None if alarm.state.active else alarm.ended
-        alerts.append(_alert(labels, words, alarm.since, ended))
+        alerts.append(_alert(labels, words, alarm.since, ended, message["url"]))
     if message["kind"] == "problem":
         problem = message["problem"]
         labels = {"alertname": "penstock problem", "problem": problem["id"]}
         ended = time.time() if message["over"] else None
-        alerts.append(_alert(labels, {"summary": problem["text"]}, problem["since"], ended))
-    _post(f"{url.rstrip('/')}/api/v2/alerts", alerts, {})
+        alerts.append(_alert(labels, {"summary": problem["text"]}, problem["since"], ended, message["url"]))
+    if alerts:
+        _post(f"{url.rstrip('/')}/api/v2/alerts", alerts, {})
 
 
-def _alert(labels: dict[str, str], annotations: dict[str, str], since: float, ended: float | None) -> dict[str, Any]:
-    alert = {"labels": labels, "annotations": annotations, "startsAt": _stamp(since)}
-    return alert if ended is None else {**alert, "endsAt": _stamp(ended)}
+def _alert(
+    labels: dict[str, str], annotations: dict[str, str], since: float, ended: float | None, url: str | None
+) -> dict[str, Any]:
+    more = {"endsAt": None if ended is None else _stamp(ended), "generatorURL": url}
+    known = {name: value for name, value in more.items() if value is not None}
+    return {"labels": labels, "annotations": annotations, "startsAt": _stamp(since), **known}
 
 
 def _stamp(seconds: float) -> str:
@@ -451,8 +533,14 @@ def _apprise(url: str) -> Send:
 
     def send(message: Mapping[str, Any]) -> None:
         title, text = in_words(message)
-        if not sender.notify(title=title, body=f"{text}\n\n{message['id']}"):
-            raise OSError("Apprise could not send it")
+        with TemporaryDirectory(prefix="penstock-") as folder:
+            report = None
+            if message["kind"] == "digest":  # attached where the target takes files, such as e-mail
+                report = Path(folder) / f"{re.sub('[^0-9A-Za-z-]', '-', message['id'])}.html"
+                report.write_text(digest_page(message["digest"], message["url"]), encoding="utf-8")
+            given = {} if report is None else {"attach": str(report)}
+            if not sender.notify(title=title, body=f"{text}\n\n{message['id']}", **given):
+                raise OSError("Apprise could not send it")
 
     return send
 
@@ -506,10 +594,13 @@ class Outbox(_Worker):
     def __init__(self, service: Service, targets: Mapping[str, Send]) -> None:
         super().__init__("outbox")
         self._service, self._targets = service, targets
+        self._digests = DigestClock(service)
 
     def _run(self) -> None:
         while not self.stopping.wait(_PAUSE):
             try:
+                if self._targets:
+                    self._digests.post_due(time.time())
                 self.send_waiting()
             except RefusedError:  # the service ends, or its disk is full
                 continue
@@ -529,7 +620,7 @@ class Outbox(_Worker):
                 wait, problem = _LONGEST_WAIT, "this target is not configured any more"
             else:
                 try:
-                    self._targets[target](message["payload"])
+                    self._targets[target](with_link(message["payload"], self._service.options.public_origin))
                 except Exception as error:  # whatever a network or a library does
                     problem = f"{type(error).__name__}: {error}"[:300]
                     wait = failed[target] = min(2.0 ** min(message["attempts"], 12), _LONGEST_WAIT)

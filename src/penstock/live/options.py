@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from penstock._parameters import ParameterError, check_number
+from penstock._parameters import ParameterError, check_choice, check_number
 from penstock.options import DayFirst, Option, TimeFormat, Timezone
 
 if TYPE_CHECKING:
@@ -35,6 +35,9 @@ _Hold = Annotated[
     Any, _in("--hold", "For how long a reading stands where a step has none; else as is usual for its tag.")
 ]
 _Late = Annotated[Any, _in("--late", "For how long a reading may come after the end of its step.")]
+OPCUA_POLICIES = ("Basic256Sha256", "Aes128Sha256RsaOaep", "Aes256Sha256RsaPss")
+DIGESTS = ("daily", "weekly")
+_PORTS = {"http": ":80", "https": ":443"}  # which browsers leave out of an origin
 _WARMUP_HELP = "Samples to learn from before the first score."
 _WARMUP_DEFAULT = "200 or, if larger or without scaling, the buffer"
 
@@ -225,7 +228,8 @@ class WatchOptions:
 _serve, _keep, _safe, _notify = (
     partial(Option, panel) for panel in ("Service", "Retention", "Security", "Notifications")
 )
-_ASSET_HELP = "What the watched unit is called, such as plant1/pump3; else as the model's or the input's file."
+_ASSET_HELP = "What the watched unit is called, such as plant1/pump3; else as the input's or the model's file."
+_PUBLIC_HELP = "How browsers reach it through a proxy, such as https://plant.example; links in messages begin so."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -258,6 +262,16 @@ class AssetOptions:
     opcua: Annotated[str | None, _in("--opcua", "Read values of an OPC UA server: opc.tcp://HOST:4840")] = None
     opcua_nodes: Annotated[tuple[str, ...], _in("--opcua-nodes", "Which: 'flow=ns=2;s=Flow,head=ns=2;s=Head'")] = ()
     opcua_interval: Annotated[float, _in("--opcua-interval", "Seconds from row to row of OPC UA.")] = 1.0
+    opcua_certificate: Annotated[
+        Path | None, _in("--opcua-certificate", "To sign and encrypt: our certificate, PEM or DER, …")
+    ] = None
+    opcua_key: Annotated[Path | None, _in("--opcua-key", "… its key, …")] = None
+    opcua_server_certificate: Annotated[
+        Path | None, _in("--opcua-server-certificate", "… and that of the server: no other is talked to.")
+    ] = None
+    opcua_security: Annotated[str, _in("--opcua-security", f"With which policy: {', '.join(OPCUA_POLICIES)}.")] = (
+        OPCUA_POLICIES[0]
+    )
 
     def watch_options(self) -> WatchOptions:
         """Return the same as options of a monitored stream."""
@@ -283,6 +297,7 @@ class ServeOptions:
         "127.0.0.1"
     )
     port: Annotated[int, _serve("--port", "Port to listen at; 0 for any that is free.")] = 8640
+    public_url: Annotated[str | None, _serve("--public-url", _PUBLIC_HELP)] = None
     keep_readings: Annotated[float, _keep("--keep-readings", "Days that readings are kept.")] = 30.0
     keep_verdicts: Annotated[float, _keep("--keep-verdicts", "Days that verdicts are kept; alarms are for ever.")] = (
         365.0
@@ -302,6 +317,10 @@ class ServeOptions:
     notify: Annotated[
         tuple[str, ...], _notify("--notify", "An address of Apprise, such as mailto://…; may be repeated.", "repeated")
     ] = ()
+    digest: Annotated[
+        str | None, _notify("--digest", "daily or weekly (on Monday): what was, what is open, what is stale.")
+    ] = None
+    digest_hour: Annotated[int, _notify("--digest-hour", "At this hour, in the zone that the page shows.")] = 7
     mqtt_out: Annotated[str | None, _notify("--mqtt-out", "Publish notifications: mqtt://HOST:PORT/TOPIC")] = None
     add_token: Annotated[
         str | None, _safe("--add-token", "NAME:ROLE (viewer, operator, engineer, source): print a new token, and end.")
@@ -312,12 +331,34 @@ class ServeOptions:
     assets: Mapping[str, AssetOptions] = field(default_factory=dict)
     rules: AlarmRules = AlarmRules()
 
+    @property
+    def zone(self) -> str | None:
+        """The one zone that times are shown in: that of the assets, if they have the same; None: UTC."""
+        zones = {each.timezone for each in self.assets.values()}
+        return next(iter(zones)) if len(zones) == 1 else None
+
+    @property
+    def public_origin(self) -> str | None:
+        """The public address as browsers name it in `Origin`; a `ParameterError` if it is none."""
+        if self.public_url is None:
+            return None
+        found = re.fullmatch(r"(https?)://[^\s/?#@]+/?", self.public_url.lower())
+        if found is None:
+            problem = " must be an address without a path, such as https://plant.example; got "
+            raise ParameterError("public_url", f"{problem}{self.public_url!r:.100}.")
+        return found[0].rstrip("/").removesuffix(_PORTS[found[1]])
+
     def check(self) -> None:
         """Raise a `ParameterError` for a value out of bounds."""
+        _ = self.public_origin
         if not self.assets:
             raise ParameterError("input", " is missing: name an --input file, a --model, or assets in --config.")
         if not 0 <= self.port < 2**16:
             raise ParameterError("port", f" must be a whole number from 0 to 65535; got {self.port}.")
+        if self.digest is not None:
+            check_choice("digest", self.digest, DIGESTS)
+        if not 0 <= self.digest_hour < 24:
+            raise ParameterError("digest_hour", f" must be a whole number from 0 to 23; got {self.digest_hour}.")
         for name in ("keep_readings", "keep_verdicts", "min_free"):
             check_number(name, getattr(self, name), least=0)
         check_number("max_body", self.max_body, least=0, above=True)

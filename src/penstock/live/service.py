@@ -22,7 +22,7 @@ from functools import partial
 from typing import Any
 
 from penstock.io import Batch, Fault, InputError
-from penstock.live.alarms import Change, Event, Notification, Verdict
+from penstock.live.alarms import Alarm, Change, Event, Notification, Verdict
 from penstock.live.assets import Asset, Book
 from penstock.live.feedback import REASONS, Label, label_alarm
 from penstock.live.options import AssetOptions, ServeOptions
@@ -39,7 +39,7 @@ _CLEANING_SECONDS = 60.0
 _DISK_SECONDS = 5.0
 
 # Actions of the alarm book that an operator may do, and those that an engineer may.
-OPERATOR_ACTIONS = ("acknowledge", "confirm", "reset", "shelve", "unshelve", "comment")
+OPERATOR_ACTIONS = ("acknowledge", "confirm", "reset", "shelve", "unshelve", "comment", "label")
 ENGINEER_ACTIONS = ("suppress", "unsuppress", "out_of_service", "in_service")
 
 
@@ -178,6 +178,18 @@ class Service:
     def withdraw_label(self, identity: str, who: str) -> Future[None]:
         """Take back a label."""
         return self._put(Action(partial(self._withdraw, identity, who)))
+
+    def post(self, message: dict[str, Any], **marks: Any) -> Future[None]:
+        """Put a message into the outbox, for every target; `marks` are kept together with it, for `Store.mark`."""
+
+        def post(now: float) -> tuple[list[Event], None]:
+            for target in self.targets if message else ():
+                self.store.add_message(message["id"], target, now, message)
+            for name, mark in marks.items():
+                self.store.save_book(f"~{name}", mark)
+            return [], None
+
+        return self._put(Action(post))
 
     def note_message(self, number: int, problem: str | None, wait: float) -> Future[None]:
         """Note that a message of the outbox was sent, or why not and for how long to wait."""
@@ -438,6 +450,10 @@ class Service:
 
     def _act(self, name: str, alarm: str, who: str, given: dict[str, Any], _: float) -> tuple[list[Event], Any]:
         book = next((each for each in self._books.values() if alarm in (a.id for a in each.book.alarms())), None)
+        if name == "label":
+            return self._label(alarm, who, given)
+        if book is None and name == "comment":
+            return self._comment_closed(alarm, who, given)
         if book is None:
             raise LookupError(f"There is no open alarm {alarm!r:.80}.")
         now, hours = book.now(), given.get("hours")
@@ -448,12 +464,57 @@ class Service:
         events = book.named(getattr(book.book, name)(alarm, who, now, **words))
         if name == "acknowledge" and until is not None:  # remind me in so many hours
             events += book.named(book.book.shelve(alarm, who, now, until, reason=words["reason"]))
-        self.store.add_audit(time.time(), who, name.replace("_", " "), alarm, {**words, "asset": before.asset})
+        details = {**words, "asset": before.asset, "time": now}
+        self.store.add_audit(time.time(), who, name.replace("_", " "), alarm, details)
         changed = [event.alarm for event in events if isinstance(event, Change) and event.alarm is not None]
         after = next((each for each in changed if each.id == alarm), before)
         if name == "acknowledge" and words["reason"] in REASONS:
-            self._save_label(label_alarm(after, words["reason"], who, now, words["comment"]))
+            self._replace_label(after, words["reason"], who, now, words["comment"])
         return events, (changed[-1] if changed else before).as_dict()
+
+    def _written_alarm(self, identity: str) -> tuple[Alarm, float]:
+        """Return an alarm, open or closed, and the time of its asset's clock."""
+        for record in self.store.alarms_written([identity]):
+            alarm = Alarm.from_dict(record)
+            asset = self.assets.get(alarm.asset)
+            return alarm, time.time() if asset is None else asset.book.now()
+        raise LookupError(f"There is no alarm {identity!r:.80}.")
+
+    def _label(self, identity: str, who: str, given: dict[str, Any]) -> tuple[list[Event], Any]:
+        """Say what an alarm was, whether it is open or closed."""
+        alarm, now = self._written_alarm(identity)
+        reason, comment = (str(given.get(key) or "") for key in ("reason", "comment"))
+        if reason not in REASONS:
+            raise RefusedError(f"The reason must be one of {', '.join(REASONS)}.")
+        label = self._replace_label(alarm, reason, who, now, comment)
+        details = {"reason": reason, "comment": comment, "asset": alarm.asset, "time": now}
+        self.store.add_audit(time.time(), who, "label", identity, details)
+        return [], label.as_dict()
+
+    def _replace_label(self, alarm: Alarm, reason: str, who: str, now: float, comment: str) -> Label:
+        """Label an alarm; the label that it had is taken back."""
+        mine = [each for each in self._labels.values() if each.alarm == alarm.id]
+        label = label_alarm(alarm, reason, who, now, comment)
+        label = replace(label, id=f"{label.id}.{len(mine)}") if label.id in self._labels else label
+        for each in mine:
+            if each.holds:
+                self._save_label(replace(each, withdrawn_by=who, withdrawn_at=now))
+        self._save_label(label)
+        return label
+
+    def _comment_closed(self, identity: str, who: str, given: dict[str, Any]) -> tuple[list[Event], Any]:
+        """Add a comment to an alarm that is closed; it stays so."""
+        alarm, now = self._written_alarm(identity)
+        reason, comment = (str(given.get(key) or "") for key in ("reason", "comment"))
+        said = replace(alarm, comment=comment or alarm.comment, changes=alarm.changes + 1)
+        change = Change(
+            f"{identity}.{said.changes}", now, "commented", alarm.asset, alarm.state, said, who, reason, comment
+        )
+        self.store.add_change(change.id, identity, now, change.as_dict())
+        self.store.save_alarm(identity, alarm.asset, alarm.since, False, said.as_dict())
+        details = {"reason": reason, "comment": comment, "asset": alarm.asset, "time": now}
+        self.store.add_audit(time.time(), who, "comment", identity, details)
+        return [], said.as_dict()
 
     def _silence(self, pattern: str, who: str, hours: float, reason: str, _: float) -> tuple[list[Event], Any]:
         events: list[Event] = []

@@ -367,6 +367,20 @@ class Store:
         where, values = ("at >= ?", [since]) if alarm is None else ("alarm=? AND at >= ?", [alarm, since])
         return _records(self._read(f"SELECT record FROM changes WHERE {where} ORDER BY number", *values))
 
+    def changes_after(self, number: int, most: int = 20_000) -> tuple[int, list[dict[str, Any]]]:
+        """Return changes after this number in the order in which they were written, the last ones, and the last number.
+
+        A number below 0 asks for no changes.
+        """
+        newest = int(self._read("SELECT coalesce(max(number), 0) FROM changes")[0][0])
+        first = newest if number < 0 else max(number, newest - most)
+        return newest, _records(self._read("SELECT record FROM changes WHERE number > ? ORDER BY number", first))
+
+    def mark(self, name: str) -> Any:
+        """Return what was kept under a name by `Service.post`; None if there is none."""
+        rows = self._read("SELECT state FROM books WHERE name=?", f"~{name}")  # no asset's group begins so
+        return json.loads(rows[0]["state"]) if rows else None
+
     def book(self, name: str) -> Any:
         """Return a part of the state of the alarms; None if it was never saved."""
         row = self._write("SELECT state FROM books WHERE name=?", name).fetchone()

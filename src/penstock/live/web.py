@@ -11,7 +11,6 @@ import inspect
 import ipaddress
 import json
 import logging
-import re
 import socket
 import threading
 import time
@@ -21,19 +20,20 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any
+from urllib.parse import urlsplit
 
 import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from penstock.live.alarms import AlarmError
-from penstock.live.api import ENDPOINTS, MAY, Api, Endpoint
+from penstock.live.api import ENDPOINTS, MAY, Api, Endpoint, PlainJson
 from penstock.live.connectors import Input, Outbox, make_inputs, make_targets
 from penstock.live.options import ServeOptions
 from penstock.live.service import RefusedError, Service
@@ -50,9 +50,11 @@ _HEADERS = {
     "cache-control": "no-store",
 }
 COMMAND_HEADER = "penstock-command"
-_MOST_ADDRESSES = 10_000
+_MOST_BUCKETS = 10_000
 _MOST_LISTENERS = 500
 _TICK, _HEARTBEAT = 0.1, 15.0  # seconds
+_OWN_FILES, _ASSET_FILES = 256, 4  # that the process opens apart from connections: store, inputs, messages
+_FEWEST_CONNECTIONS = 16
 _MOST_CHANGES = 200  # in one event; with more, pages load everything again
 _SCRIPT = "text/javascript"
 _PAGE = {  # files of the page; the charts are those of the report
@@ -68,16 +70,17 @@ class Limits:
     """What a client may cost.
 
     header_seconds, body_seconds : a client that is slower is cut off.
-    failures, failure_seconds : so many wrong tokens of an address in so many seconds.
-    rate, burst : requests a second of an address, and how many at once.
+    header_bytes : of the address and all headers together.
+    rate, burst : requests a second of a user (of an address, where there is no valid token), and how many at once.
+    connections : those beyond are closed at once; fewer, if the process may not open so many files.
     """
 
     header_seconds: float = 10.0
     body_seconds: float = 30.0
-    failures: int = 10
-    failure_seconds: float = 60.0
+    header_bytes: int = 32_768
     rate: float = 500.0
     burst: float = 1000.0
+    connections: int = 1000
 
 
 class Hub:
@@ -140,7 +143,7 @@ class Hub:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request with events."""
         if len(self._queues) >= _MOST_LISTENERS:
-            await JSONResponse({"error": "Too many pages listen."}, 503)(scope, receive, send)
+            await PlainJson({"error": "Too many pages listen."}, 503)(scope, receive, send)
             return
         queue: asyncio.Queue[bytes | None] = asyncio.Queue(100)
         self._queues.add(queue)
@@ -167,15 +170,14 @@ async def _wait_for_end(receive: Receive) -> None:
 
 
 class Guard:
-    """Check each request before anything else sees it: host, rate, size, token; and set the headers of answers."""
+    """Check each request before anything else sees it: size, host, token, rate; and set the headers of answers."""
 
     def __init__(self, app: ASGIApp, api: Api, options: ServeOptions, limits: Limits) -> None:
         self._app, self._api, self._limits = app, api, limits
         self._most = int(options.max_body * 1e6)
-        self._local = is_loopback(options.host)
-        self._hosts = {"localhost", "127.0.0.1", "[::1]", options.host.lower()}
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
-        self._failures: OrderedDict[str, list[float]] = OrderedDict()
+        self._local, self._public = is_loopback(options.host), options.public_origin
+        self._hosts = {"localhost", "127.0.0.1", "[::1]", options.host.lower(), _host_of(self._public or "//localhost")}
+        self._buckets: OrderedDict[tuple[str, str], tuple[float, float]] = OrderedDict()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -197,51 +199,50 @@ class Guard:
         await self._app(scope, self._limited(scope, receive), guarded_send)
 
     def _check(self, scope: Scope) -> None:
-        headers, address = Headers(scope=scope), (scope["client"] or ("?", 0))[0]
-        self._check_rate(address)
+        sent = sum(len(name) + len(value) for name, value in scope["headers"])
+        if sent + len(scope["raw_path"]) + len(scope["query_string"]) > self._limits.header_bytes:
+            raise RefusedError(f"Address and headers may have {self._limits.header_bytes:,} bytes at most.", 431)
+        headers = Headers(scope=scope)
         host = headers.get("host", "").lower()
-        if self._local and re.sub(r":\d+$", "", host) not in self._hosts:
+        name = _host_of(f"//{host}")
+        if self._local and name not in self._hosts:
             raise RefusedError("This name is not one of this service.", 421)
+        self._authenticate(scope, headers)
+        # A valid token has an allowance of its own: whoever shares its address (a proxy) cannot use it up.
+        user, address = scope["user"], (scope["client"] or ("?", 0))[0]
+        self._check_rate(("user", user) if user else ("address", address))
+        if headers.get("authorization") is not None and scope["role"] is None:
+            raise RefusedError("The token is not valid.", 401, **{"www-authenticate": "Bearer"})
         length = headers.get("content-length")
         if length is not None and (not length.isdigit() or int(length) > self._most):
             raise RefusedError(f"The body may have {self._most:,} bytes at most.", 413)
         if scope["method"] not in ("GET", "HEAD"):
             origin, site = headers.get("origin"), headers.get("sec-fetch-site", "same-origin")
-            if (origin is not None and origin != f"{scope['scheme']}://{host}") or site not in ("same-origin", "none"):
-                raise RefusedError("Requests from other sites are not accepted.", 403)
-        self._authenticate(scope, headers, address)
+            is_public = self._public is not None and name == _host_of(self._public)
+            own = self._public if is_public else f"{scope['scheme']}://{host}"
+            if origin not in (None, own, self._public) or site not in ("same-origin", "none"):
+                raise RefusedError("Requests from other sites are not accepted (--public-url names this one).", 403)
 
-    def _authenticate(self, scope: Scope, headers: Headers, address: str) -> None:
-        """Find the user of a request; without tokens, every user of this machine has all rights."""
+    def _authenticate(self, scope: Scope, headers: Headers) -> None:
+        """Find the user of a request; without tokens, every user of this machine has all rights.
+
+        Nobody is locked out for wrong tokens: one of 256 random bits is not guessed at any rate.
+        """
         tokens = self._api.tokens()
-        if not tokens and self._local:
+        if not tokens and self._local and self._public is None:
             scope["user"], scope["role"] = "", "engineer"
             return
-        scope["user"], scope["role"] = "", None
-        given = headers.get("authorization")
-        if given is None:
-            return  # what needs a role says so
-        now = time.monotonic()
-        failed = [at for at in self._failures.get(address, []) if now - at < self._limits.failure_seconds]
-        if len(failed) >= self._limits.failures:
-            raise RefusedError("Too many wrong tokens. Wait a minute.", 429, **{"retry-after": "60"})
-        kind, _, token = given.partition(" ")
+        kind, _, token = headers.get("authorization", "").partition(" ")
         found = find_token(token.strip(), tokens) if kind.lower() == "bearer" else None
-        if found is None:
-            self._failures[address] = [*failed, now]
-            self._failures.move_to_end(address)
-            while len(self._failures) > _MOST_ADDRESSES:
-                self._failures.popitem(last=False)
-            raise RefusedError("The token is not valid.", 401, **{"www-authenticate": "Bearer"})
-        scope["user"], scope["role"] = found
+        scope["user"], scope["role"] = found or ("", None)  # what needs a role says so
 
-    def _check_rate(self, address: str) -> None:
+    def _check_rate(self, whose: tuple[str, str]) -> None:
         now = time.monotonic()
         burst = self._limits.burst
-        left, at = self._buckets.pop(address, (burst, now))
+        left, at = self._buckets.pop(whose, (burst, now))
         left = min(burst, left + (now - at) * self._limits.rate) - 1
-        self._buckets[address] = (max(left, -1.0), now)
-        while len(self._buckets) > _MOST_ADDRESSES:
+        self._buckets[whose] = (max(left, -1.0), now)
+        while len(self._buckets) > _MOST_BUCKETS:
             self._buckets.popitem(last=False)
         if left < 0:
             raise RefusedError("Too many requests.", 429, **{"retry-after": "1"})
@@ -283,9 +284,9 @@ def _error_response(error: Exception, scope: Scope) -> Response:
         status, text = 400, "The client has gone."
     else:
         log.error("A request failed: %s %s", scope["method"], scope["path"], exc_info=error)
-    if status in (401, 408, 413, 429):
+    if status in (401, 408, 413, 429, 431):
         headers["connection"] = "close"  # what it still sends is not read
-    return JSONResponse({"error": text}, status, headers)
+    return PlainJson({"error": text}, status, headers)
 
 
 def create_app(api: Api, options: ServeOptions, limits: Limits) -> ASGIApp:
@@ -303,9 +304,9 @@ def create_app(api: Api, options: ServeOptions, limits: Limits) -> ASGIApp:
                     raise RefusedError("A command needs the header Penstock-Command: 1.", 403)
                 is_coroutine = inspect.iscoroutinefunction(each.run)
                 answer = await (each.run(api, request) if is_coroutine else run_in_threadpool(each.run, api, request))
+                return answer if callable(answer) else PlainJson(answer)
             except Exception as error:
                 return _error_response(error, request.scope)
-            return answer if callable(answer) else JSONResponse(answer)
 
         return run
 
@@ -315,7 +316,7 @@ def create_app(api: Api, options: ServeOptions, limits: Limits) -> ASGIApp:
         return Response(content, media_type=kind)
 
     async def missing(request: Request, error: Exception) -> Response:
-        return JSONResponse({"error": "There is nothing here."}, getattr(error, "status_code", 404))
+        return PlainJson({"error": "There is nothing here."}, getattr(error, "status_code", 404))
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -347,14 +348,21 @@ def is_loopback(host: str) -> bool:
 
 
 class _Protocol(H11Protocol):
-    """HTTP, with a limit to the time that a request may take to arrive."""
+    """HTTP, with limits to the time that a request may take to arrive, and to connections; uvicorn has neither.
 
-    header_seconds = Limits.header_seconds
+    Its `limit_concurrency` answers a request with 503; a client that sends none would keep its connection.
+    """
+
+    header_seconds, most = Limits.header_seconds, Limits.connections
     _deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._await_request()
+        if len(self.connections) > self.most:
+            transport.write(b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\n\r\n")
+            transport.abort()  # what could not be written at once is not waited for
+        else:
+            self._await_request()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -414,10 +422,10 @@ class LiveServer:
         self.api = Api(self.service, Hub())
         try:
             self.inputs = make_inputs(self.service)
-            if not is_loopback(options.host) and not self.service.store.tokens():
+            if not (is_loopback(options.host) and options.public_url is None) and not self.service.store.tokens():
                 raise StoreError(
-                    f"To listen at {options.host}, which other machines may reach, there must be a token: "
-                    f"penstock serve --store {options.store} --add-token NAME:ROLE"
+                    f"To be reached from other machines (at {options.public_url or options.host}), there must be a "
+                    f"token: penstock serve --store {options.store} --add-token NAME:ROLE"
                 )
         except BaseException:
             self._close()
@@ -427,18 +435,18 @@ class LiveServer:
         self.url = f"{scheme}://{host}:{self._socket.getsockname()[1]}/"
         for name in ("uvicorn.error", "asyncio"):  # it would log each malformed request
             logging.getLogger(name).setLevel(logging.CRITICAL)
+        most = _allowed_connections(limits.connections, _OWN_FILES + _ASSET_FILES * len(options.assets))
         self._server = _WebServer(
             uvicorn.Config(
                 create_app(self.api, options, limits),
-                http=type("Protocol", (_Protocol,), {"header_seconds": limits.header_seconds}),
+                http=type("Protocol", (_Protocol,), {"header_seconds": limits.header_seconds, "most": most}),
                 ws="none",
                 log_config=None,
                 access_log=False,
                 server_header=False,
                 date_header=False,
                 proxy_headers=False,
-                limit_concurrency=1000,
-                h11_max_incomplete_event_size=32_768,
+                h11_max_incomplete_event_size=limits.header_bytes,
                 timeout_keep_alive=30,
                 timeout_graceful_shutdown=2,
                 ssl_certfile=None if options.tls_certificate is None else str(options.tls_certificate),
@@ -485,6 +493,37 @@ class LiveServer:
         self.outbox.stop()
         self.service.stop()
         self._socket.close()
+
+
+def _allowed_connections(wanted: int, others: int) -> int:
+    """Return how many connections there may be, if `others` of the files that the process may open are not theirs.
+
+    The limit of files is raised for that as far as the system lets a process raise it.
+    """
+    try:
+        import resource
+    except ImportError:  # not on Windows, which has no such limit
+        return wanted
+    files, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if files != resource.RLIM_INFINITY and files < wanted + others:
+        files = wanted + others if most == resource.RLIM_INFINITY else min(wanted + others, most)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files, most))
+        wanted = max(_FEWEST_CONNECTIONS, min(wanted, files - others))
+        log.info("%d connections at once, because the process may open %d files", wanted, files)
+    return wanted
+
+
+def _host_of(origin: str) -> str:
+    """Return the name in an origin, without its port; "" if it has none.
+
+    >>> _host_of("https://plant.example:8443"), _host_of("//[::1]:8640")
+    ('plant.example', '[::1]')
+    """
+    try:
+        host = urlsplit(origin).hostname or ""
+    except ValueError:
+        return ""
+    return f"[{host}]" if ":" in host else host
 
 
 def _bound(options: ServeOptions) -> socket.socket:

@@ -7,7 +7,7 @@ const REFRESH = 1000; // milliseconds at least between two requests for the same
 const COLORS = ["--blue", "--green", "--purple", "--yellow", "--sky"];
 const state = {
   page: "", status: null, assets: new Map(), alarms: [], chosen: null, asset: null, sensors: [], view: null, charts: new Map(),
-  opened: null, alarmView: null, alarmCharts: [], clock: new Clock({ origin: 0 }),
+  opened: null, asking: null, alarmView: null, alarmCharts: [], clock: new Clock({ origin: 0 }),
 };
 
 // Requests. A token is sent with each; there are no cookies.
@@ -91,10 +91,8 @@ function take(text) {
   for (const [name, [row, time, score, threshold]] of Object.entries(news.assets)) {
     Object.assign(state.assets.get(name) || {}, { row, time, score, threshold, received: Date.now() / 1000 });
   }
-  if (news.changes.length || news.reload) {
-    loadAlarms();
-    loadAssets();
-  }
+  if (news.changes.length || news.reload) loadAlarms();
+  if (news.changes.length || news.reload || Object.values(news.assets).some(([, , score]) => score === null)) loadAssets();
   if (state.page === "assets") {
     if (!Object.keys(news.assets).every((name) => state.assets.has(name))) loadAssets();
     drawAssets();
@@ -117,6 +115,7 @@ const loadAlarms = seldom(async () => {
 const loadAssets = seldom(async () => {
   state.assets = new Map((await ask("assets")).map((each) => [each.asset, each]));
   drawAssets();
+  drawProblems();
 });
 const drawAssets = seldom(showAssets, 500);
 const loadSeries = seldom(showSeries);
@@ -127,7 +126,7 @@ async function loadAll() {
   drawStatus();
   loadAlarms();
   loadAssets();
-  if (state.page === "token" || !state.page) turn();
+  if (state.page === "token" || !state.page || (location.hash.startsWith("#alarms=") && !state.opened)) turn();
 }
 
 // Pages.
@@ -144,6 +143,7 @@ function show(page) {
 function turn() {
   const [page, name] = location.hash.slice(1).split("=");
   show(PAGES.includes(page) ? page : "alarms");
+  if (state.page === "alarms" && name && state.status) openAlarm(decodeURIComponent(name)).catch(report);
   if (state.page === "assets") {
     chooseAsset(name ? decodeURIComponent(name) : null);
     loadAssets();
@@ -199,6 +199,15 @@ function isShown(alarm) {
   return wanted && (!$("which").value || alarm.asset === $("which").value) && (!words || alarm.words.toLowerCase().includes(words));
 }
 
+// Why there is no line in the list of alarms.
+function whyNone() {
+  const all = $("show").value === "all", count = state.alarms.length;
+  if (!count) return all ? "There have been no alarms." : "There are no open alarms.";
+  if ($("which").value || $("words").value) return "No alarm fits this filter, which hides " + count + ".";
+  if ($("show").value === "attention") return "Nothing to be worked on: what is open (" + count + ") is acknowledged and over, or put aside.";
+  return "None of the open alarms (" + count + ") is " + ($("show").value === "active" ? "active." : "shelved, suppressed or out of service.");
+}
+
 function drawAlarms() {
   const waiting = state.alarms.filter((each) => each.state.includes("active") && !each.state.includes("acknowledged") && !AWAY.some((name) => each.state.includes(name)));
   $("open-count").textContent = waiting.length || "";
@@ -213,6 +222,7 @@ function drawAlarms() {
     return made;
   }));
   $("no-alarms").hidden = shown.length > 0;
+  $("no-alarms").textContent = shown.length ? "" : whyNone();
   $("shown").textContent = shown.length + " of " + state.alarms.length;
 }
 
@@ -245,42 +255,94 @@ async function openAlarm(id, { keep = false } = {}) {
     const parts = [showTime(each.time), each.kind, each.who && "by " + each.who, each.reason, each.comment && "“" + each.comment + "”", each.quiet && "(" + each.quiet + ")"];
     return make("li", {}, null, parts.filter(Boolean).join(" · "));
   }));
+  drawLabels(alarm);
   const may = state.status.role !== "viewer", engineer = state.status.role === "engineer";
   const buttons = [
-    ["acknowledge", "Acknowledge", may && !is("acknowledged")], ["confirm", "Confirm", may && is("acknowledged") && !is("confirmed")],
+    ["acknowledge", "Acknowledge", may && !is("acknowledged")],
+    ["label", alarm.labels.some(holds) ? "Change the label" : "Label", may && (is("acknowledged") || !alarm.open)], ["comment", "Comment", may],
+    ["confirm", "Confirm", may && is("acknowledged") && !is("confirmed")],
     ["reset", "Reset", may && is("latched") && !is("active") && is("acknowledged")],
-    ["shelve", "Shelve for these hours", may], ["unshelve", "Unshelve", may && is("shelved")], ["comment", "Comment", may],
+    ["shelve", "Shelve for these hours", may], ["unshelve", "Unshelve", may && is("shelved")],
     ["suppress", "Suppress", engineer && !is("suppressed")], ["unsuppress", "End suppression", engineer && is("suppressed")],
     ["out_of_service", "Out of service", engineer && !is("out_of_service")], ["in_service", "In service again", engineer && is("out_of_service")],
-  ].filter((each) => each[2] && alarm.open);
+  ].filter((each) => each[2] && (alarm.open || ["label", "comment"].includes(each[0])));
   $("actions").replaceChildren(...buttons.map(([action, text], i) =>
     make("button", { type: "button", "data-action": action, class: i ? "" : "first" }, null, text)));
   $("work").hidden = !buttons.length;
   if (keep) return;
   $("work-problem").textContent = "";
   $("comment").value = "";
+  state.asking = null;
+  const label = alarm.labels.find(holds);
+  for (const each of $("reasons").querySelectorAll("input")) each.checked = Boolean(label) && each.value === label.reason;
   if (!$("alarm").open) $("alarm").showModal();
   $("alarm-title").focus();
   drawAlarmChart(alarm).catch(report);
 }
 
+function holds(label) {
+  return !label.withdrawn_by;
+}
+
+// What people said of an alarm; what holds can be taken back.
+function drawLabels(alarm) {
+  fill($("labels"), alarm.labels.map((label) => {
+    const line = make("li", {}), words = "Label: " + label.reason + " · by " + label.who + (label.comment ? " · “" + label.comment + "”" : "");
+    make("span", { class: holds(label) ? "" : "gone" }, line, words);
+    if (!holds(label)) make("span", { class: "soft" }, line, "taken back by " + label.withdrawn_by);
+    else if (state.status.role !== "viewer") make("button", { type: "button", "data-label": label.id }, line, "Undo");
+    return line;
+  }));
+}
+
+// Says what is still to be given for an action, and goes there; then the action goes on by itself.
+function missing(action, body) {
+  const words = { acknowledge: "acknowledge it", label: "label it" }[action];
+  let place = null;
+  if (words && !body.reason) place = [$("reasons").querySelector("input"), "Why? Choose a reason (one key each) to " + words + "."];
+  else if (!state.status.user && !body.name) place = [$("who"), "Your name, please; then Enter."];
+  else if (action === "comment" && !body.comment) place = [$("comment"), "Write a comment; then Enter."];
+  state.asking = place && action;
+  if (place) {
+    place[0].focus();
+    $("work-problem").textContent = place[1];
+  }
+  return place;
+}
+
 async function act(action) {
-  const body = { reason: $("reason").value, comment: $("comment").value };
+  const chosen = $("reasons").querySelector("input:checked");
+  const body = { reason: chosen ? chosen.value : "", comment: $("comment").value.trim() };
   if (!state.status.user) {
-    body.name = $("who").value;
+    body.name = $("who").value.trim();
     localStorage.setItem("who", body.name);
   }
+  if (missing(action, body)) return;
   if (action === "shelve") body.hours = Number($("hours-aside").value);
   if (action === "acknowledge" && body.reason === "remind me") body.hours = Number($("hours-aside").value);
   try {
     await command("alarms/" + encodeURIComponent(state.opened) + "/" + action, body);
-    $("work-problem").textContent = "";
     $("comment").value = "";
-    await openAlarm(state.opened, { keep: true });
-    loadAlarms();
+    await done();
   } catch (error) {
     $("work-problem").textContent = error.message;
   }
+}
+
+async function undo(label) {
+  const name = state.status.user ? {} : { name: $("who").value.trim() };
+  try {
+    await command("labels/" + encodeURIComponent(label) + "/withdraw", name);
+    await done();
+  } catch (error) {
+    $("work-problem").textContent = error.message;
+  }
+}
+
+async function done() {
+  $("work-problem").textContent = "";
+  await openAlarm(state.opened, { keep: true });
+  loadAlarms();
 }
 
 // Charts.
@@ -349,6 +411,17 @@ async function drawAlarmChart(alarm) {
 
 // Assets.
 
+// The state of an asset in one sentence: does it fit, when did it last speak, what is it held against?
+function sentence(each) {
+  if (each.received === null || each.row === 0) return "no rows yet";
+  const count = each.alarms + (each.alarms === 1 ? " alarm" : " alarms");
+  const fits = each.alarms ? "does not fit (" + count + ")" : each.score === null ? "not scored (" + (each.reason || "no score") + ")"
+    : each.score > each.threshold ? "above its threshold just now" : "fits";
+  const version = Number.isInteger(each.model) ? " v" + each.model : "";
+  const day = each.model_time ? showDay(state.clock.at(each.model_time * 1000)).replace(" " + new Date().getUTCFullYear(), "") : null;
+  return [fits, "last row " + showAgo(each.received), day ? "model" + version + " of " + day : "model learns from the rows"].join(", ");
+}
+
 function showAssets() {
   const box = $("asset-list"), which = $("which"), before = which.value;
   box.replaceChildren();
@@ -356,13 +429,13 @@ function showAssets() {
     const silent = each.received === null || each.row === 0;
     const link = make("a", { class: "asset" + (each.alarms ? " alarm" : silent ? " quiet" : ""), href: "#assets=" + encodeURIComponent(each.asset) }, box);
     make("b", {}, link, each.asset);
-    make("span", {}, link, each.alarms ? "● " + each.alarms + (each.alarms === 1 ? " alarm" : " alarms") : silent ? "‖ no rows yet" : "✓ no alarm");
-    make("span", { class: "soft" }, make("div", {}, link), "score " + showNumber(each.score) + " of " + showNumber(each.threshold) + ", " + showAgo(each.received));
+    make("span", {}, link, (each.alarms ? "● " : silent ? "‖ " : "✓ ") + sentence(each));
+    make("span", { class: "soft" }, make("div", {}, link), "score " + showNumber(each.score) + " of " + showNumber(each.threshold));
   }
   which.replaceChildren(make("option", { value: "" }, null, "all"), ...[...state.assets.keys()].map((name) => make("option", { value: name }, null, name)));
   which.value = state.assets.has(before) ? before : "";
   const known = state.assets.get(state.asset);
-  if (known) $("asset-state").textContent = showNumber(known.row) + " rows, the last of " + showTime(known.time) + (known.reason ? " (" + known.reason + ")" : "");
+  if (known) $("asset-state").textContent = sentence(known) + "; " + showNumber(known.row) + " rows, the last of " + showTime(known.time);
   if (!state.asset && state.assets.size === 1 && state.page === "assets") chooseAsset([...state.assets.keys()][0]);
   if (state.page === "service") drawStatus();
 }
@@ -446,7 +519,7 @@ function drawStatus() {
   if (!status) return;
   const known = [...state.assets.values()];
   const pairs = [
-    ["Version", status.version], ["Running since", new Date(status.started * 1000).toLocaleString()],
+    ["Version", status.version], ["Running since", showTime(Math.round(status.started))],
     ["Last commit", showAgo(status.last_commit) + ", " + showNumber(status.commits) + " in all"],
     ["Waiting to be scored", showNumber(status.waiting)], ["Messages not yet taken", showNumber(status.messages_waiting)],
     ["Pages that listen", showNumber(status.listeners)], ["You", (status.user || "on this machine") + " (" + status.role + ")"],
@@ -456,19 +529,34 @@ function drawStatus() {
     each.asset, showNumber(each.row), showAgo(each.received), showNumber(each.counts.malformed || 0),
     showNumber(each.counts.unscored || 0), showNumber(each.counts.missing || 0),
   )));
-  $("problems").replaceChildren(...status.problems.map((each) => make("p", { class: "notice bad" }, null, each.id + ": " + each.text)));
+  drawProblems();
+  if (state.clock.zone !== status.zone.name) state.clock = new Clock({ origin: 0, offsets: status.zone.offsets, zone: status.zone.name });
+  $("zone").textContent = "Times in " + status.zone.name + (status.zone.offsets.length ? "" : ", or as written without a zone");
   $("who-label").hidden = Boolean(status.user);
-  if (!$("reason").options.length) {
-    for (const reason of ["", ...status.reasons, "remind me"]) make("option", { value: reason }, $("reason"), reason || "(choose)");
-    $("who").value = localStorage.getItem("who") || "";
-  }
+  if ($("reasons").children.length > 1) return;
+  [...status.reasons, "remind me"].forEach((reason, i) => {
+    const label = make("label", {}, $("reasons"));
+    make("input", { type: "radio", name: "reason", value: reason, "data-key": i + 1 }, label);
+    make("kbd", {}, label, String(i + 1));
+    label.append(reason);
+  });
+  $("who").value = localStorage.getItem("who") || "";
+}
+
+// What is wrong with the service or its inputs, and rows that could not be scored: at the top of every page.
+function drawProblems() {
+  const problems = state.status ? state.status.problems.map((each) => [each.id + ": " + each.text, "bad"]) : [];
+  const unscored = [...state.assets.values()].filter((each) => each.unscored_lately && each.unscored_lately[0]);
+  const rows = unscored.map((each) => [each.asset + ": " + each.unscored_lately[0] + " of the last " + each.unscored_lately[1]
+    + " rows have no score" + (each.reason ? " (" + each.reason + ")" : ""), ""]);
+  $("problems").replaceChildren(...[...problems, ...rows].map(([text, kind]) => make("p", { class: "notice " + kind }, null, text)));
 }
 
 async function loadAudit() {
   try {
     const lines = await ask("audit");
     fill($("audit"), lines.map((each) => row(
-      new Date(each.at * 1000).toLocaleString(), each.who, each.action, each.subject,
+      showTime(Math.round(each.details.time ?? each.at)), each.who, each.action, each.subject,
       [each.details.reason, each.details.comment].filter(Boolean).join(" · "),
     )));
   } catch (error) {
@@ -479,12 +567,13 @@ async function loadAudit() {
 // What people do.
 
 function onKey(event) {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, [role=group]")) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input:not([type=radio]), select, [role=group]")) return;
   const open = $("alarm").open, rows = [...$("alarm-rows").children], at = rows.findIndex((each) => each.dataset.id === state.chosen);
   const work = (action, field) => {
     const go = () => {
       const button = $("actions").querySelector("[data-action=" + action + "]");
-      if (button) (field ? $(field) : button).focus();
+      if (button && field) $(field).focus();
+      else if (button) missing(action, {}); // asks for the reason; its key does the rest
     };
     if (open) return go();
     if (state.page === "alarms" && state.chosen) openAlarm(state.chosen).then(go).catch(report);
@@ -492,12 +581,19 @@ function onKey(event) {
   const actions = {
     j: () => !open && rows[at + 1] && choose(rows[at + 1].dataset.id), k: () => !open && rows[at - 1] && choose(rows[at - 1].dataset.id),
     Enter: () => !open && state.page === "alarms" && state.chosen && event.target.tagName !== "A" && event.target.tagName !== "BUTTON" && openAlarm(state.chosen).catch(report),
-    a: () => work("acknowledge", "reason"), s: () => work("shelve", "hours-aside"), c: () => work("comment", "comment"),
+    a: () => work("acknowledge"), l: () => work("label"), s: () => work("shelve", "hours-aside"), c: () => work("comment", "comment"),
   };
-  PAGES.forEach((page, i) => (actions[i + 1] = () => !open && (location.hash = page)));
+  PAGES.forEach((page, i) => (actions[i + 1] = () => (location.hash = page)));
+  if (open) for (const each of $("reasons").querySelectorAll("input")) actions[each.dataset.key] = () => chooseReason(each);
   if (!actions[event.key]) return;
   if (event.key !== "Enter" || event.target === document.body) event.preventDefault();
   actions[event.key]();
+}
+
+function chooseReason(input) {
+  input.checked = true;
+  input.focus();
+  if (state.asking) act(state.asking);
 }
 
 $("alarm-rows").addEventListener("click", (event) => {
@@ -508,11 +604,17 @@ $("alarm-rows").addEventListener("click", (event) => {
 });
 $("alarm").addEventListener("close", () => {
   state.opened = null;
+  if (location.hash.startsWith("#alarms=")) history.replaceState(null, "", "#alarms"); // the link of a message
   for (const each of state.alarmCharts) each.chart.remove();
   state.alarmCharts = [];
 });
 $("actions").addEventListener("click", (event) => event.target.dataset.action && act(event.target.dataset.action));
-$("work").addEventListener("submit", (event) => event.preventDefault());
+$("labels").addEventListener("click", (event) => event.target.dataset.label && undo(event.target.dataset.label));
+$("work").addEventListener("keydown", (event) => {
+  const action = state.asking || (event.target.id === "comment" && "comment");
+  if (event.key === "Enter" && event.target.matches("input") && action) act(action);
+});
+$("reasons").addEventListener("click", (event) => event.target.tagName === "INPUT" && event.detail && state.asking && act(state.asking));
 for (const form of document.querySelectorAll("form.bar")) form.addEventListener("submit", (event) => event.preventDefault());
 $("show").addEventListener("change", loadAlarms);
 for (const id of ["which", "words"]) $(id).addEventListener("input", drawAlarms);
