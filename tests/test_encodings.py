@@ -61,7 +61,7 @@ def test_utf8_with_a_few_broken_bytes_stays_utf8(tmp_path):
     assert table.values["Zustand"].tolist()[-1] == "l\ufffduft"
     note = table.about("encoding")
     assert note is not None
-    assert "--encoding" in note.message
+    assert "(encoding)" in note.message
 
 
 def test_words_far_below_the_header_count_as_evidence(tmp_path):

@@ -151,6 +151,24 @@ def test_drivers_explain_and_are_neither_scored_nor_named():
     assert next(note for note in by_rows.notes if note.kind == "drivers").columns == (HOT,)
 
 
+def test_columns_named_like_weather_or_set_points_are_drivers_and_said_to_be():
+    table = plant().rename(columns={"feed [bar]": "Außentemperatur [°C]"})
+    found = detect(table, most_explained=0)
+    assert found.inputs.drivers == ("Außentemperatur [°C]",)
+    note = next(note for note in found.notes if note.kind == "drivers by name")
+    assert note.columns == ("Außentemperatur [°C]",)
+    assert "--role Außentemperatur [°C]=sensor" in note.message
+    assert not detect(table, most_explained=0, roles={"Außentemperatur [°C]": "sensor"}).inputs.drivers
+    by_rows = detect(table, method="detector", most_explained=0)  # it has no use for drivers: all stay inputs
+    assert "Außentemperatur [°C]" in by_rows.names
+
+
+def test_a_weather_station_has_sensors():
+    names = {"load [MW]": "wind speed", HOT: "outside temperature", "flow [m³/s]": "rain"}
+    found = detect(plant().rename(columns=names), most_explained=0)
+    assert not found.inputs.drivers
+
+
 def test_roles_are_saved_and_used_for_new_data(tmp_path):
     model = fit_model(plant().iloc[:LEARNT], roles={"feed [bar]": "setting"}, drivers="load [MW]")
     model.save(tmp_path / "m")

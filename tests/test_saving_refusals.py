@@ -19,7 +19,7 @@ from sklearn.base import clone
 from test_estimators import ALL_DETECTORS, OTHERS, some_rows
 
 import penstock
-from penstock import NMF, NSNMF, Detector, KNNDistance, LoMST, NormScore
+from penstock import NMF, NSNMF, Detector, KNNDistance, LoMST, NormScore, OnlineNSNMF
 from penstock.detectors import BaseDetector
 from penstock.storage import StorageError, read_state, write_state
 
@@ -133,6 +133,7 @@ FITTED: dict[str, Callable[[], BaseDetector]] = {
     "KNNDistance": lambda: KNNDistance().fit(some_rows()),
     "LoMST": lambda: LoMST().fit(some_rows()),
     "NormScore": lambda: NormScore().fit(some_rows()),
+    "OnlineNSNMF": lambda: OnlineNSNMF(2, buffer_size=5).fit(some_rows()),
     "Detector": lambda: Detector().fit(np.random.default_rng(0).lognormal(size=(150, 4))),
 }
 
@@ -245,6 +246,7 @@ def saved_state(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], dic
         ("Detector", f"{MODEL}/tree/edges", lambda e: e[[0] * len(e)], "reaches every row"),
         ("Detector", f"{MODEL}/copies/kept", lambda k: k * 0, "for that row itself"),
         ("Detector", "parameters/random_state", "seed", "cannot be used to seed"),
+        ("OnlineNSNMF", "parameters/max_iter", 10**30, "max_iter must be a whole number from 1 to"),
     ],
 )
 def test_what_does_not_fit_is_named(

@@ -135,7 +135,7 @@ def test_no_scheduler_at_the_address(
     table: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     impatient = distributed.Client
-    monkeypatch.setattr(distributed, "Client", lambda address, timeout: impatient(address, timeout="1s"))
+    monkeypatch.setattr(distributed, "Client", lambda address, **how: impatient(address, **{**how, "timeout": "1s"}))
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]

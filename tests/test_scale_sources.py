@@ -19,18 +19,11 @@ import pyarrow.parquet as pq
 import pytest
 import zarr
 
-from penstock.scale import _pieces
+from penstock.scale import ClusterError, _pieces, connect
 from penstock.scale.sources import SourceError, as_table, open_source, read_piece
 
 NAMES = ["flow", "head", "load"]
 ROWS = np.random.default_rng(0).normal(size=(60, 3))
-
-
-@pytest.fixture(autouse=True)
-def without_a_cluster():
-    """A client of an earlier test that could not connect leaves Dask set to use it."""
-    with dask.config.set(scheduler="threads"):
-        yield
 
 
 @pytest.fixture
@@ -497,3 +490,11 @@ def test_blocks_that_are_not_as_announced():
         open_source(shrunk).pieces[0].load()
     with pytest.raises(SourceError, match="which is no table of numbers"):
         as_table([[1.0], [1.0, 2.0]], "block 0")
+
+
+def test_a_client_that_cannot_connect_leaves_dask_as_it_was():
+    before = dask.config.get("scheduler", None)
+    with pytest.raises(ClusterError), connect("nowhere://10.0.0.5"):
+        pass
+    assert dask.config.get("scheduler", None) == before
+    assert da.ones(4, chunks=2).sum().compute() == 4

@@ -175,7 +175,7 @@ def test_passwords_are_in_no_message(source, capsys):
 
 
 def test_more_than_fits_is_refused_while_it_is_read(address):
-    with pytest.raises(TableError, match="max-bytes"):
+    with pytest.raises(TableError, match="max_bytes"):
         read_table(address, max_bytes=8 * 500)
 
 

@@ -34,6 +34,7 @@ from penstock.storage import (
     WrongKindError,
     read_state,
     remove_leftovers,
+    replace_file,
     states,
     write_state,
 )
@@ -323,6 +324,16 @@ def test_links_stay_links_and_permissions_are_kept(tmp_path: Path) -> None:
     assert (tmp_path / "link").is_symlink()
     assert read_state(tmp_path / "state") == ("test", {"a": 2})
     assert stat.S_IMODE((tmp_path / "state").stat().st_mode) == 0o640
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions are those of POSIX")
+def test_states_are_for_their_owner_alone(tmp_path: Path) -> None:
+    """Models and snapshots hold readings; reports are written for others."""
+    write_state(tmp_path / "state", "test", {"a": 1})
+    replace_file(tmp_path / "report", [memoryview(b"for all")])
+    (tmp_path / "plain").touch()
+    assert stat.S_IMODE((tmp_path / "state").stat().st_mode) == 0o600
+    assert (tmp_path / "report").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
 def test_only_files_are_replaced(tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ def test_an_hour_that_comes_twice_is_noted(zone, step):
         note = note_of(ordered)
         assert note is not None
         assert "set back" in note.message
-        assert "--timezone" in note.message
+        assert "timezone=" in note.message
 
 
 @pytest.mark.parametrize("step", ["1min", "10min", "30min", "1h"])
@@ -87,7 +87,7 @@ def test_an_hour_that_is_missing_is_noted(zone, step):
     note = note_of(local(*around(SPRING[zone]), zone, step))
     assert note is not None
     assert "set forward" in note.message
-    named = note.message.partition("such as ")[2].partition(")")[0]
+    named = note.message.partition("timezone='")[2].partition("'")[0]
     stamps = local(*around(SPRING[zone]), zone, step)
     table = read_table({"time": list(map(str, stamps)), "flow": np.arange(float(len(stamps)))}, timezone=named)
     assert table.about("gaps") is None

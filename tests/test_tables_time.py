@@ -138,7 +138,7 @@ def test_a_name_alone_does_not_make_a_time():
     assert (table.time, table.names) == (None, ("t", "a"))
     assert "not a time" in kinds(table)
     note = table_of("2024-01-01", "x1", "x2", "x3").about("not a time")
-    assert "row 1 (counted from 0) holds 'x1'. If it is the time, its format can be set." in note.message
+    assert "row 1 (counted from 0) holds 'x1'. If it is the time, its format can be set (time_format)." in note.message
     assert "input" not in note.message
 
 

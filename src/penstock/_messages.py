@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from types import FrameType
 
+_spellings: list[Callable[[str, object], str]] = []  # of options, the one in use last
+_ODD = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _UNITS = ((86_400.0, "days"), (3_600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms"))
 
 
@@ -18,6 +22,19 @@ def quoted(text: object, most: int = 60) -> str:
     """
     words = str(text)
     return repr(words if len(words) <= most else words[:most] + "…")
+
+
+def odd_character(text: str) -> str | None:
+    r"""Return a character that no text for people has, as it is written in code; None if there is none.
+
+    These are control characters other than blanks and line ends, and halves of a pair of surrogates: they cannot be
+    shown, and some cannot be written.
+
+    >>> odd_character("Kühlwasser\n[m³/h]"), odd_character("flow\x1b[2J"), odd_character("\ud800")
+    (None, "'\\x1b'", "'\\ud800'")
+    """
+    found = _ODD.search(text)
+    return None if found is None else ascii(found[0])
 
 
 def listed(names: Iterable[object], most: int = 8) -> str:
@@ -60,6 +77,30 @@ def duration_in_words(seconds: float) -> str:
         if seconds >= 2 * size or seconds == size:
             return f"{seconds / size:.3g} {unit}" if unit != "days" or seconds != size else "1 day"
     return f"{seconds:.3g} s"
+
+
+def option(name: str, value: object = None) -> str:
+    """Return an option as it is written where the user is: as a keyword, or as the door says (`spelled_by`).
+
+    >>> option("thousands", ","), option("max_bytes"), option("day_first", True)
+    ("thousands=','", 'max_bytes', 'day_first=True')
+    >>> with spelled_by(lambda name, value: f"--{name} {value}"):
+    ...     option("thousands", ",")
+    '--thousands ,'
+    """
+    if _spellings:
+        return _spellings[-1](name, value)
+    return name if value is None else f"{name}={value!r}"
+
+
+@contextmanager
+def spelled_by(spelling: Callable[[str, object], str]) -> Iterator[None]:
+    """Inside this block, messages write options in this way, in all threads."""
+    _spellings.append(spelling)
+    try:
+        yield
+    finally:
+        _spellings.remove(spelling)
 
 
 def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:

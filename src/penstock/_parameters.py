@@ -28,10 +28,15 @@ def check_choice(name: str, value: object, allowed: Iterable[object]) -> None:
         raise ParameterError(name, f" must be one of {', '.join(map(repr, choices))}; got {value!r:.100}.")
 
 
+_MOST = 2**31 - 1  # for counts: what is larger is a mistake, and would not fit into the integers of kernels
+
+
 def check_whole_number(name: str, value: object, *, least: int) -> None:
-    """Raise unless `value` is a whole number ≥ `least`."""
+    """Raise unless `value` is a whole number from `least` to 2³¹ − 1."""
     if not _is_number(value) or not isinstance(value, Integral) or value < least:
         raise ParameterError(name, f" must be a whole number ≥ {least}; got {value!r:.100}.")
+    if int(value) > _MOST:
+        raise ParameterError(name, f" must be a whole number from {least} to {_MOST:,}; got {float(value):.4g}.")
 
 
 def check_number(name: str, value: object, *, least: float = -math.inf, above: bool = False) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -224,6 +225,54 @@ def named_like_setting(name: str) -> bool:
     """
     words = _WORDS.findall(_CAMEL.sub("_", name))
     return any(map(_SET.fullmatch, words)) or "set point" in " ".join(words).casefold()
+
+
+_OUTSIDE = r"ambient|ambiente?|tamb|outdoor|outside|umgebungs?|au(ß|ss)en|ext(é|e)rieure?|ambiante?"
+_AIR = r"(luft)?(temp(eratur)?|feuchte|druck)?"
+_DRIVERS = {
+    "the weather": re.compile(
+        rf"(amb|({_OUTSIDE}){_AIR}|weather|wetter|m(é|e)t(é|e)o|rain(fall)?|precipitation|niederschlag|regen(menge)?|pluie"
+        r"|irradiance|irradiation|insolation|(global|ein|sonnen)strahlung|ensoleillement|barometric"
+        r"|wind(speed|geschwindigkeit|direction|richtung))",
+        re.IGNORECASE,
+    ),
+    "the inflow": re.compile(r"inflow|influent|zufluss(menge)?|zulaufmenge|river|flu(ss|ß)wasser", re.IGNORECASE),
+    "the grid": re.compile(r"netz(frequenz|spannung)", re.IGNORECASE),
+    "a set point": re.compile(r"setpoints?|sollwerte?|soll|sp|consignes?", re.IGNORECASE),
+}
+_PAIRS = (  # of words, one after the other
+    ("the weather", "wind", r"speed|direction|velocity|geschwindigkeit|richtung|vitesse"),
+    ("the weather", "vitesse", "vent"),
+    ("the grid", r"grid|mains|utility|netz|r(é|e)seau", r"freq(uency)?|hz|volt(age)?|frequenz|spannung|tension"),
+    ("the grid", r"fr(é|e)quence|tension", r"r(é|e)seau|grid"),
+    ("a set point", "set", "points?"),
+)
+_PAIRED = tuple(
+    (kind, re.compile(first, re.IGNORECASE), re.compile(second, re.IGNORECASE)) for kind, first, second in _PAIRS
+)
+
+
+def named_like_driver(name: str) -> str:
+    """Return what acts on the plant from outside, if a column is named like that: "the weather", "a set point"; or "".
+
+    Names are read in English, German and French. A word alone is not enough where it is also of the plant: "wind speed"
+    is the weather, "wind power" is not; "grid voltage" is the grid, "voltage" and "zone temperature" are readings.
+
+    >>> [named_like_driver(name) for name in ("Außentemperatur [°C]", "wind_speed", "gridFrequency", "TIC101.SP")]
+    ['the weather', 'the weather', 'the grid', 'a set point']
+    >>> [named_like_driver(name) for name in ("reservoir inflow", "Druck Sollwert", "température extérieure")]
+    ['the inflow', 'a set point', 'the weather']
+    >>> [named_like_driver(name) for name in ("winding temperature", "wind power", "flow", "frequency", "Zulauf")]
+    ['', '', '', '', '']
+    """
+    words = _WORDS.findall(_CAMEL.sub("_", name))
+    for kind, pattern in _DRIVERS.items():
+        if any(map(pattern.fullmatch, words)):
+            return kind
+    for kind, first, second in _PAIRED:
+        if any(first.fullmatch(a) and second.fullmatch(b) for a, b in pairwise(words)):
+            return kind
+    return ""
 
 
 _MOST_LEVELS = 10  # different values of a state

@@ -67,10 +67,10 @@ class ColumnReport:
     role : str
         What the column is to the plant. "sensor": a reading. "state": few levels that hold for a while, as of a pump
         that is on or off, or text of few kinds. "setting": it changes in under 5 % of the steps, and stays where it is
-        then, as set points, limits and tap positions do. "driver": it explains others and is never scored nor named;
-        only where the user says so. "counter": it only rises, but for resets. "quality": how good readings are.
-        "label": what is known of the rows. "constant": it never moved. "text": many different texts. "empty"; or
-        "time", for the time column, whose reasons are about the clock.
+        then, as set points, limits and tap positions do. "driver": it explains others and is never scored nor named,
+        where the user or its name says so (`give_roles`). "counter": it only rises, but for resets. "quality": how good
+        readings are. "label": what is known of the rows. "constant": it never moved. "text": many different texts.
+        "empty"; or "time", for the time column, whose reasons are about the clock.
     grade : str
         "A": nothing stands in the way. "B": usable, with something to know: values are missing (up to a fifth), it is
         text of few kinds, which has to be encoded, looks like a label, or only rises. "C": doubtful: more than a fifth

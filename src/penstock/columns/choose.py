@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from penstock._types import BoolArray, FloatArray
-from penstock.columns._patterns import LIKE_A_LABEL
+from penstock.columns._patterns import LIKE_A_LABEL, named_like_driver
 from penstock.columns.check import SAYS_QUALITY, ColumnReport, check_columns
 from penstock.columns.roles import (
     CONSTANT,
@@ -29,9 +29,11 @@ from penstock.sensors.readings import changes_seldom
 
 ONE_HOT, RARITY = "one-hot", "rarity"
 LIKE_A_COUNTER = "It only rises, like a counter."
+BY_NAME = "It is a driver by its name, which is like that of"
 A_DRIVER = "It is a driver, which only a method that scores sensors over time can use."
 _MOST_ONE_HOT = 10  # categories
 _MOST_LEVELS = 50  # of a state that the user names
+_MOST_RECOGNISED = 0.5  # of the sensors: with more, a table is about what acts from outside
 
 
 @dataclass(frozen=True)
@@ -160,14 +162,25 @@ class InputChoice:
 
 
 def give_roles(
-    reports: Sequence[ColumnReport], table: Table, roles: Mapping[str, str], drivers: Sequence[str]
+    reports: Sequence[ColumnReport],
+    table: Table,
+    roles: Mapping[str, str],
+    drivers: Sequence[str],
+    *,
+    recognise: bool = False,
 ) -> tuple[ColumnReport, ...]:
     """Return the reports with the roles that the user gives; a TableError for what is no column, or cannot have one.
 
+    recognise : whether sensors that are named like something that acts on the plant from outside (the weather, the
+        inflow, the grid, a set point) become drivers, unless the user gives them a role. They stay sensors where they
+        are more than half of them, as in the record of a weather station.
+
     >>> from penstock.io import read_table
-    >>> table = read_table({"flow": [1.0, 2.0, 1.5], "valve": [0.0, 0.0, 1.0]})
+    >>> table = read_table({"flow": [1.0, 2.0, 1.5], "valve": [0.0, 0.0, 1.0], "Tamb": [3.0, 3.5, 4.0]})
     >>> [report.role for report in give_roles(check_columns(table), table, {"valve": "setting"}, ["flow"])]
-    ['driver', 'setting']
+    ['driver', 'setting', 'sensor']
+    >>> [report.role for report in give_roles(check_columns(table), table, {}, [], recognise=True)]
+    ['sensor', 'sensor', 'driver']
     """
     for parameter, names in (("roles", list(roles)), ("drivers", list(drivers))):
         try:
@@ -178,7 +191,15 @@ def give_roles(
     if both is not None:
         raise TableError(f"Column {both!r} is given as a driver and as a {roles[both]}. Give one role.", "drivers")
     given = {**roles, **dict.fromkeys(drivers, DRIVER)}
-    return tuple(_given_role(report, given, table) for report in reports)
+    found = [_given_role(report, given, table) for report in reports]
+    sensors = [place for place, report in enumerate(found) if report.role == SENSOR]
+    acting = {place: named_like_driver(found[place].name) for place in sensors if found[place].name not in given}
+    acting = {place: what for place, what in acting.items() if what and recognise}
+    if len(acting) <= _MOST_RECOGNISED * len(sensors):
+        for place, what in acting.items():
+            reasons = (*found[place].reasons, f"{BY_NAME} {what}.")
+            found[place] = replace(found[place], role=DRIVER, scored=False, named=False, reasons=reasons)
+    return tuple(found)
 
 
 def _given_role(report: ColumnReport, given: Mapping[str, str], table: Table) -> ColumnReport:

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from penstock._messages import in_columns, quoted
+from penstock._messages import in_columns, option, quoted
 from penstock.io._time_texts import is_clock_alone
 from penstock.io.table import Notebook, TableError
-from penstock.io.times import ColumnTimes, TimeOptions, TimeReader, as_texts, column_times, paired_times
+from penstock.io.times import ColumnTimes, TimeOptions, TimeReader, as_texts, column_times, paired_times, times_of_parts
 
 # The most specific first. A column of such a name still has to hold times.
 _TIME_NAMES = (
@@ -21,10 +21,24 @@ _TIME_NAMES = (
     "fecha hora", "fecha y hora", "horodatage", "data ora", "datumtijd", "time utc", "utc time", "timestamp utc",
     "date utc", "local time", "utc", "sample time", "log time", "measured at", "recorded at", "created at", "unix time",
     "unixtime", "epoch", "time", "date", "zeit", "datum", "fecha", "tijd", "tid", "ts", "when", "t", "uhrzeit",
-    "hora", "heure",
+    "hora", "heure", "elapsed", "elapsed time", "relative time", "x value",
 )  # fmt: skip
 _DATE_NAMES = ("date", "datum", "fecha", "day", "data", "dato", "date utc")
 _CLOCK_NAMES = ("time", "zeit", "uhrzeit", "hora", "heure", "ora", "tijd", "tid", "clock", "time of day", "time utc")
+# Columns that are parts of a date, or of a time of day.
+_PARTS = {
+    "year": ("year", "yr", "yyyy", "jahr", "année", "annee", "año", "ano", "anno"),
+    "month": ("month", "mon", "mo", "mm", "monat", "mois", "mes", "mese"),
+    "day": ("day", "dd", "dom", "tag", "jour", "día", "dia", "giorno"),
+    "doy": ("doy", "day of year", "dayofyear", "jday", "julian day", "julianday", "yday"),
+    "hour": ("hour", "hr", "hh", "stunde", "heure", "hora", "ora"),
+    "minute": ("minute", "min", "mi", "minuto"),
+    "second": ("second", "sec", "ss", "sekunde", "seconde", "segundo", "secondo"),
+    "hhmm": ("hhmm", "hour minute", "time"),
+}
+_LIMITS = {
+    "year": (1900, 2200), "month": (1, 12), "day": (1, 31), "doy": (1, 366), "hour": (0, 24), "hhmm": (0, 2400),
+}  # fmt: skip
 _SAMPLE = 100  # values that show what a column holds
 _ENOUGH = 0.5  # share of values that have to be times in a column that is named as the time, or named like a time
 _NEARLY_ALL = 0.9  # and in a column that is not
@@ -58,7 +72,7 @@ def find_clock(frame: pd.DataFrame, options: TimeOptions, taken: Collection[str]
         raise TableError(
             f"{notebook.source}: column {quoted(options.columns[0])} was named as the time, but "
             f"{_first_unread(frame[options.columns[0]], read)}, and only {read.share:.0%} of it can be read as "
-            f"times{how}. Name another column, or say with time_format how times are written."
+            f"times{how}. Name another column, or say how times are written ({option('time_format')})."
         )
     kinds = {name: kind.kind for name, kind in frame.dtypes.items()}
     free = [name for name in frame.columns if name not in taken]
@@ -66,11 +80,9 @@ def find_clock(frame: pd.DataFrame, options: TimeOptions, taken: Collection[str]
     if typed:
         name = next(iter(_named_like_time(typed)), typed[0])
         return clock(column_times(frame[name], options), name)
-    pair = _date_and_clock(free)
-    if pair and (form or (seems_time(frame[pair[0]]) and _seems_clock_alone(frame[pair[1]]))):
-        read = paired_times(frame[pair[0]], frame[pair[1]], options)
-        if read.share >= _ENOUGH:
-            return clock(read, *pair)
+    several, columns = _read_several(frame, free, options)
+    if several.share >= _ENOUGH:
+        return clock(several, *columns)
     named = _named_like_time(free)
     for name in named:
         read = column_times(frame[name], options)
@@ -86,11 +98,24 @@ def find_clock(frame: pd.DataFrame, options: TimeOptions, taken: Collection[str]
     if form is not None:
         name = (named or free or list(frame.columns))[0]
         raise TableError(
-            f"{notebook.source} has no column of times written as {quoted(form)} (given as time_format); in column "
+            f"{notebook.source} has no column of times written as {quoted(form)} ({option('time_format')}); in column "
             f"{quoted(name)} {_first_unread(frame[name], column_times(frame[name], options))}. Name the column as "
             f"time, or correct the format."
         )
     return _no_clock(frame, named, notebook)
+
+
+def _read_several(frame: pd.DataFrame, free: list[str], options: TimeOptions) -> tuple[ColumnTimes, tuple[str, ...]]:
+    """Read a time that has a column for the date and one for the time of day, or one for each part of both."""
+    pair = _date_and_clock(free)
+    if pair and (
+        options.format or (seems_time(frame[pair[0]]) and _seems_clock_alone(frame[pair[1]], beside_date=True))
+    ):
+        return paired_times(frame[pair[0]], frame[pair[1]], options), pair
+    parts = _parts_of_times(frame, free) if options.format is None else {}
+    if not parts:
+        return ColumnTimes(0.0), ()
+    return times_of_parts({part: frame[name] for part, name in parts.items()}), tuple(parts.values())
 
 
 def _may_be_unnamed_time(column: pd.Series[Any], form: str | None) -> bool:
@@ -108,13 +133,14 @@ def _no_clock(frame: pd.DataFrame, named: list[str], notebook: Notebook) -> Cloc
     clocks = [name for name in named if name not in counting and _seems_clock_alone(frame[name])]
     for names, what in ((counting, "counts up but does not say from when"), (clocks, "has times of day but no date")):
         if names:
-            said = f"Left out: {in_columns(names)}, which {what}. The rows stay in their order."
+            said = f"Left out: {in_columns(names)}, which {what}. The rows stay in their order"
+            said = f"{said} ({option('ordered', True)} if they are evenly spaced)."
             notebook.add("time without date", said, len(names), tuple(names), changed=True)
     for name in named:
         if name not in counting and name not in clocks and frame[name].notna().any():
             why = _first_unread(frame[name], column_times(frame[name], TimeOptions()))
             said = f"Column {quoted(name)} is named like a time but was not read as one: {why}. If it is the time, its"
-            notebook.add("not a time", f"{said} format can be set.", 1, (name,))
+            notebook.add("not a time", f"{said} format can be set ({option('time_format')}).", 1, (name,))
     return Clock(None, None, (*counting, *clocks))
 
 
@@ -156,14 +182,33 @@ def _date_and_clock(names: Iterable[str]) -> tuple[str, str] | None:
     return (dates[0], clocks[0]) if dates and clocks else None
 
 
+def _parts_of_times(frame: pd.DataFrame, names: Iterable[str]) -> dict[str, str]:
+    """Return the columns of whole numbers that are year, month, day, hour and so on; none without a whole date."""
+    plain = {plain_name(name): name for name in names if frame[name].dtype.kind in "iuf"}
+    found = {part: plain[word] for part, words in _PARTS.items() for word in words if word in plain}
+    if "hour" in found:
+        found.pop("hhmm", None)
+    if "doy" in found:
+        found.pop("month", None)
+        found.pop("day", None)
+    if "year" not in found or ("doy" not in found and not {"month", "day"} <= found.keys()):
+        return {}
+    within = all(frame[name].dropna().between(*_LIMITS.get(part, (0, 60))).all() for part, name in found.items())
+    return found if within else {}
+
+
 def seems_time(column: pd.Series[Any], form: str | None = None) -> bool:
     sample = column.dropna().iloc[:_SAMPLE]
     return len(sample) > 0 and column_times(sample, TimeOptions(format=form)).share >= 0.9
 
 
-def _seems_clock_alone(column: pd.Series[Any]) -> bool:
-    """Return whether the first values are times of day."""
+def _seems_clock_alone(column: pd.Series[Any], *, beside_date: bool = False) -> bool:
+    """Return whether the first values are times of day; beside a date, also those written without signs, as 93000."""
     sample = column.dropna().iloc[:_SAMPLE]
+    if len(sample) and sample.dtype.kind in "iuf" and beside_date:
+        numbers = column.dropna().to_numpy(dtype=np.float64)
+        fits = (numbers >= 0) & (numbers <= 240_000) & (numbers == np.floor(numbers)) & (numbers % 100 < 60)
+        return bool(fits.all()) and (numbers.max() <= 2400 or bool((numbers // 100 % 100 < 60).all()))
     if not len(sample) or sample.dtype.kind in "iufbcmM":
         return False
     return sum(map(is_clock_alone, as_texts(sample))) >= 0.9 * len(sample)

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from penstock._messages import counted, listed, quoted
+from penstock._messages import counted, listed, option, quoted
 from penstock.io._clock import Clock, find_clock, is_time_name, plain_name, seems_time
 from penstock.io._readings import (
     TagReadings,
@@ -54,6 +54,7 @@ _ABOUT_READINGS = (
 )  # fmt: skip
 _MANY_ROWS, _FEW_FILLED = 200, 0.5  # rows of a table, and share of the readings of a row, to call it sparse
 _FEWEST_COMMON = 4  # stamps of an area within the period common to all, to compare them there
+_MOST_COMMON = 0.5  # of the period of a file that another with the same columns may have too
 _ONCE = 0.9  # of the readings are the only one of their tag at their time
 
 
@@ -67,6 +68,7 @@ class RawTable:
     unnamed: tuple[str, ...] = ()  # columns that were given their names by us
     units: Mapping[str, str] = field(default_factory=dict[str, str])  # of columns for which the source says it
     lengths: tuple[int, ...] = ()  # the numbers of rows from each file, if files were appended
+    files: tuple[str, ...] = ()  # and the names of these
     area: str = ""  # the name that the user gave to this part of the plant: never appended to another
 
     @property
@@ -180,6 +182,7 @@ def spread_tags(raw: RawTable, options: TimeOptions, taken: Collection[str], pla
     readings (unit, description). Where tags share their stamps, readings of a tag that come again at the same time make
     another row; where they do not, the readings are returned, to be put on one clock.
     """
+    raw = _with_whole_tags(raw)
     frame, (tag, value, unit) = raw.frame, reading_columns(raw.frame.columns)
     when = _when_of_readings(raw, tag, value, options, taken)
     codes, tags = _tags_of(frame[tag]) if when else (np.empty(0, dtype=np.int32), [])
@@ -223,6 +226,16 @@ def spread_tags(raw: RawTable, options: TimeOptions, taken: Collection[str], pla
     del codes, stamps  # of ten million readings, 120 MB
     read = long_readings(raw, ordered_codes, ordered, order, tags, value, clock, plan.values, log)
     return replace(read, time_reader=clock.reader)
+
+
+def _with_whole_tags(raw: RawTable) -> RawTable:
+    """Put the measurement of InfluxDB before the field, if there are several: together they are the tag."""
+    plain = {plain_name(name): name for name in raw.frame.columns}
+    field_, measurement = plain.get("field"), plain.get("measurement")
+    if field_ is None or measurement is None or raw.frame[measurement].nunique() < 2:
+        return raw
+    whole = raw.frame[measurement].astype(str) + "." + raw.frame[field_].astype(str)
+    return replace(raw, frame=raw.frame.assign(**{field_: whole}).drop(columns=measurement))
 
 
 def _when_of_readings(raw: RawTable, tag: str, value: str, options: TimeOptions, taken: Collection[str]) -> list[str]:
@@ -280,7 +293,7 @@ def _spread_at_once(
     n = int(rows.max()) + 1
     if n * len(tags) > max_cells:
         said = f"{raw.name} has {len(tags):,} tags at {n:,} times, which may not fit into memory."
-        raise TableError(f"{said} Export fewer tags or a shorter period, or pass a larger max_bytes (--max-bytes).")
+        raise TableError(f"{said} Export fewer tags or a shorter period, or pass a larger {option('max_bytes')}.")
     kind = np.float64 if readings[value].dtype.kind in "iuf" else object
     spread = np.full((n, len(tags)), np.nan, dtype=kind)
     spread[rows, codes] = readings[value].to_numpy(dtype=kind, na_value=np.nan)
@@ -340,6 +353,8 @@ def combine(
     is_sparse = len(areas) == 1 and isinstance(first, RawTable) and _is_sparse(first.frame, plan)
     if len(areas) == 1 and isinstance(first, RawTable) and not on_grid and not is_sparse:
         clock = find_clock(first.frame, options, taken, notebook)
+        if clock.times is not None and plan.group is None:
+            _refuse_same_period(first, clock)
         return Combined(first.frame, clock, decimal, first.lengths or (len(first.frame),), units)
     clocks = [
         _clock_to_join(area, options, taken, notebook, alone=len(areas) == 1) if isinstance(area, RawTable) else None
@@ -378,8 +393,11 @@ def _is_sparse(frame: pd.DataFrame, plan: JoinPlan) -> bool:
     """Return whether each row of a table has readings of a few tags only, as if each had a clock of its own."""
     if plan.group is not None or plan.label is not None or plan.align.step == NONE or len(frame) < _MANY_ROWS:
         return False
-    numeric = frame.select_dtypes("number").notna().to_numpy()
-    return numeric.shape[1] > 2 and bool((numeric.mean(axis=1) <= _FEW_FILLED).mean() >= _ONCE)
+    for rows in (frame.iloc[:: 1 + len(frame) // _MANY_ROWS], frame):  # some show most tables to be full
+        filled = rows.select_dtypes("number").notna().to_numpy()
+        if filled.shape[1] <= 2 or (filled.mean(axis=1) <= _FEW_FILLED).mean() < _FEW_FILLED:
+            return False
+    return bool((filled.mean(axis=1) <= _FEW_FILLED).mean() >= _ONCE)
 
 
 def _appended(tables: Sequence[Area], notebook: Notebook) -> list[Area]:
@@ -400,8 +418,40 @@ def _appended(tables: Sequence[Area], notebook: Notebook) -> list[Area]:
         name = group[0].name if len(groups) == 1 else f"{group[0].name} and {len(group) - 1:,} more"
         decimal = "," if any(table.decimal == "," for table in group) else "."
         lengths = tuple(len(table.frame) for table in group)
-        areas.append(replace(group[0], name=name, frame=frame, decimal=decimal, lengths=lengths))
+        files = tuple(table.name for table in group)
+        areas.append(replace(group[0], name=name, frame=frame, decimal=decimal, lengths=lengths, files=files))
     return [*areas, *merge_periods(readings, notebook)]
+
+
+def _refuse_same_period(table: RawTable, clock: Clock) -> None:
+    """Raise if two files with the same columns have other rows at the same time: they may be of two machines."""
+    if len(table.files) < 2 or clock.times is None:
+        return
+    stops = np.cumsum(table.lengths)
+    blocks = [slice(int(stop) - length, int(stop)) for stop, length in zip(stops, table.lengths, strict=True)]
+    stamps = microseconds(clock.times)
+    spans = []
+    for place, block in enumerate(blocks):
+        there = stamps[block][~np.isnat(stamps[block].view("M8[us]"))]
+        if len(there) > 1:
+            spans.append((int(there.min()), int(there.max()), place))
+    spans.sort()
+    for (_, before_end, one), (start, end, other) in pairwise(spans):
+        if min(before_end, end) - start <= _MOST_COMMON * (end - start):
+            continue
+        rows = [table.frame.iloc[blocks[place]].drop(columns=list(clock.columns)) for place in (one, other)]
+        first, second = (part.set_axis(stamps[blocks[place]]) for part, place in zip(rows, (one, other), strict=True))
+        common = first.index.intersection(second.index)
+        unique = first.index.is_unique and second.index.is_unique
+        if unique and 2 * len(common) > len(second) and first.loc[common].equals(second.loc[common]):
+            continue  # the same rows once more
+        names = table.files[one], table.files[other]
+        keys = [Path(name.removesuffix(".gz")).stem for name in names]
+        raise TableError(
+            f"{names[0]} and {names[1]} have the same columns and other rows in the same period. If they are two "
+            f"machines, read them apart, or side by side in Python: detect({{{keys[0]!r}: …, {keys[1]!r}: …}}). Or "
+            f"give the files a column that says which machine a row is of ({option('group')})."
+        )
 
 
 def _are_of_one_clock(tables: Sequence[RawTable], clocks: Sequence[Clock]) -> bool:
@@ -445,14 +495,16 @@ def _clock_to_join(
 ) -> Clock:
     missing = [name for name in options.columns if name not in table.frame.columns]
     if missing:
-        raise TableError(f"{table.name} has no column {quoted(missing[0])} (given as time). Files are joined on time.")
+        raise TableError(
+            f"{table.name} has no column {quoted(missing[0])} (given as {option('time')}). Files are joined on time."
+        )
     clock = find_clock(table.frame, options, taken, notebook)
     if clock.times is None and alone:
         raise TableError(f"{table.name} has no time that can be read, so that there are no steps of time.", "step")
     if clock.times is None:
         raise TableError(
-            f"{table.name} has other columns than the other files, and no time to join them on. Name its time column, "
-            f"or read it alone."
+            f"{table.name} has other columns than the other files, and no time to join them on. Name its time column "
+            f"({option('time')}), or read it alone."
         )
     return clock
 

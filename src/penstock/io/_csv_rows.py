@@ -246,6 +246,13 @@ def _choose_columns(
     except TableError as error:  # a column that is passed on as the time need not hold times
         if options.times.format is not None:
             raise InputError(str(error)) from None
+    if clock.times is not None and (
+        len(clock.columns) > 2 or (len(clock.columns) == 2 and kept[clock.columns[1]].dtype.kind in "iuf")
+    ):
+        raise InputError(
+            f"The time of {notebook.source} is spread over {', '.join(map(quoted, clock.columns))}, which is not read "
+            f"from a stream. Score it as a file (penstock score), or stream a column with the whole time."
+        )
     found = [names.index(name) for name in given or clock.columns]
     time = found[0] if found else time_by_name(names, first, unnamed, taken)
     time_of_day = found[1] if len(found) == 2 and clock.times is not None else None

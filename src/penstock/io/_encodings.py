@@ -12,6 +12,8 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from penstock._messages import option
+
 _BOMS = {
     codecs.BOM_UTF32_LE: "utf-32",  # before that of UTF-16, which it begins with
     codecs.BOM_UTF32_BE: "utf-32",
@@ -83,7 +85,7 @@ class TextEncoding:
 
     def note(self, source: str) -> str:
         """Say which encoding was taken, and how to change it."""
-        change = "name another with encoding= (--encoding) if names or texts look wrong"
+        change = f"name another ({option('encoding')}) if names or texts look wrong"
         if self.errors != "strict":
             return f"{source} is UTF-8 with some bytes that are not, shown as \ufffd; {change}."
         if self.sure:

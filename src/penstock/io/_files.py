@@ -21,9 +21,9 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 import pandas as pd
 
-from penstock._messages import listed, quoted
+from penstock._messages import listed, option, quoted
 from penstock.io._combine import RawTable, own_names, with_names, without_fillers
-from penstock.io._layout import GZIP, PARQUET, TEXT, ZIPPED, kind_of_file
+from penstock.io._layout import GZIP, PARQUET, ZIPPED, kind_of_file
 from penstock.io._text import Read, TextOptions, TextSource, most_cells, read_alike, read_text
 from penstock.io._time_texts import is_time
 from penstock.io.table import Notebook, TableError
@@ -135,12 +135,18 @@ def read_files(paths: Sequence[Path], options: FileOptions, notebook: Notebook) 
     """Read files of any known kind; all together may hold no more than one file may."""
     _refuse_too_many_bytes(paths, options.max_bytes)
     tables: list[RawTable] = []
+    further: list[RawTable] = []  # below the first of a file
     together, cells = not options.names, 0
     while len(tables) < len(paths):
         rest = paths[len(tables) :]
         raw, read = _read_file(rest[0], options, notebook)
         more = [raw]
-        if together and read is not None and len(rest) > 1:
+        if read is not None and read.further:
+            if options.names:
+                raise TableError(f"{rest[0].name} holds several tables, which cannot all have these names.", "names")
+            further += [without_fillers(table, notebook) for table in read.further]
+            together = False
+        if together and read is not None and read.plain and len(rest) > 1:
             alike = read_alike(read, rest[1:], options.text)
             together = alike is not None
             if alike:  # all with columns of a kind next to each other: thousands are put together quickly
@@ -150,10 +156,10 @@ def read_files(paths: Sequence[Path], options: FileOptions, notebook: Notebook) 
         if len(paths) > 1 and cells > most_cells(options.max_bytes):
             raise TableError(
                 f"The first {len(tables):,} of {len(paths):,} files hold {cells:,} values, and all of them may not fit "
-                f"into memory. Read fewer files, or pass a larger max_bytes (--max-bytes).",
+                f"into memory. Read fewer files, or pass a larger {option('max_bytes')}.",
                 "max_bytes",
             )
-    return _with_partitions(tables, paths, notebook)
+    return [*_with_partitions(tables, paths, notebook), *further]
 
 
 def _refuse_too_many_bytes(paths: Sequence[Path], max_bytes: int) -> None:
@@ -168,7 +174,7 @@ def _refuse_too_many_bytes(paths: Sequence[Path], max_bytes: int) -> None:
         held, most = (_size_in_words(size) for size in (sum(size for size, _ in sizes), max_bytes))
         raise TableError(
             f"The {len(paths):,} files hold {held}; texts of up to {most} are read at once, as more may not fit into "
-            f"memory. Read fewer files, or pass a larger max_bytes (--max-bytes).",
+            f"memory. Read fewer files, or pass a larger {option('max_bytes')}.",
             "max_bytes",
         )
 
@@ -221,7 +227,7 @@ def _are_dates(name: str, values: Iterable[str]) -> bool:
 
 
 def _read_file(path: Path, options: FileOptions, notebook: Notebook) -> tuple[RawTable, Read | None]:
-    """Read one file, and return also how, if it is a plain text."""
+    """Read one file, and return also how, if it is a text."""
     name, most, read = path.name, options.max_bytes, None
     try:
         kind = kind_of_file(path)
@@ -246,7 +252,7 @@ def _read_file(path: Path, options: FileOptions, notebook: Notebook) -> tuple[Ra
     except OSError as error:
         raise TableError(f"{path} cannot be read: {_reason(error)}. Check the path and the disk.") from None
     named = with_names(raw, options.names, notebook) if options.names else raw
-    return without_fillers(named, notebook), read if kind == TEXT else None
+    return without_fillers(named, notebook), read
 
 
 # Excel.
@@ -358,7 +364,7 @@ def _read_parquet(path: Path, max_bytes: int, notebook: Notebook) -> RawTable:
             metadata, schema = file.metadata, file.schema_arrow
         cells = metadata.num_rows * metadata.num_columns
         if cells > most_cells(max_bytes):
-            raise TableError(f"{name} holds {cells:,} values. Read a part, or pass a larger max_bytes (--max-bytes).")
+            raise TableError(f"{name} holds {cells:,} values. Read a part, or pass a larger {option('max_bytes')}.")
         columns = [metadata.schema.column(number) for number in range(metadata.num_columns)]
         texts = [column.path for column in columns if column.physical_type == "BYTE_ARRAY"]
         batches, size, rows, large = [], 0, 0, cells > _LARGE
@@ -370,7 +376,7 @@ def _read_parquet(path: Path, max_bytes: int, notebook: Notebook) -> RawTable:
                 if size > max_bytes or rows * batch.num_columns > most_cells(max_bytes):
                     raise TableError(
                         f"{name} holds more than {max_bytes:,} bytes of text, or an eighth as many values, which may "
-                        f"not fit into memory. Read a part of it, or pass a larger max_bytes (--max-bytes)."
+                        f"not fit into memory. Read a part of it, or pass a larger {option('max_bytes')}."
                     )
                 batches.append(batch)
             frame = pyarrow.Table.from_batches(batches, file.schema_arrow).cast(schema).to_pandas(use_threads=large)

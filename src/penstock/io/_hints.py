@@ -1,4 +1,5 @@
-"""Recognise what was probably not meant: a table that is transposed, local times through a change of the clocks."""
+"""Recognise what was probably not meant: a table that is transposed, local times through a change of the clocks, and
+stamps that are coarser than the rows."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from penstock._messages import quoted
+from penstock._messages import duration_in_words, option, quoted
 from penstock.io._combine import RawTable
 from penstock.io._layout import DATA, TEXT, kind_of_field
 from penstock.io._time_texts import is_time
@@ -26,6 +27,8 @@ _ZONES = (
 )  # fmt: skip
 _FEWEST_COLUMNS = 10  # of a table that looks transposed
 _NEARLY_ALL = 0.8  # of its columns are alike
+_FEWEST_STAMPS, _EVEN = 20, 0.95  # different ones, and the share that is as the others, to spread rows between them
+_AS_FAR = 1.2  # times the difference of rows from one stamp to the next
 
 
 def check_orientation(raw: RawTable, notebook: Notebook) -> None:
@@ -93,13 +96,54 @@ def note_clock_changes(times: pd.DatetimeIndex, steps: NDArray[np.int64], notebo
     missing = [at for at in missing if zone and _is(_left_out, at, zone)]
     if usual == hour:  # a stamp that comes twice says little by itself
         twice = [at for at in twice if zone and _is(_twice, at, zone)]
-    how = f"With the time zone set (--timezone, such as {zone or 'Europe/Berlin'})"
+    how = f"With the time zone set (such as {option('timezone', zone or 'Europe/Berlin')})"
     if twice:
         said = f"Clocks seem to have been set back at {twice[0]}: an hour comes twice."
         notebook.add("daylight saving", f"{said} {how} the two are distinguished.", len(twice))
     if missing:
         said = f"Clocks seem to have been set forward before {missing[0].ceil('h')}: an hour is missing, as in {zone}."
         notebook.add("daylight saving", f"{said} {how} it is no gap.", len(missing))
+
+
+def spread_stamps(times: pd.DatetimeIndex, values: pd.DataFrame, notebook: Notebook) -> pd.DatetimeIndex:
+    """Put rows that share a stamp at even distances, if stamps are only written more coarsely than rows were taken.
+
+    So it is where each stamp comes as often, stamps are evenly apart, and rows of one stamp differ no more than those
+    of different stamps do; else they may be of several machines, which is noted.
+
+    times : in order, of the rows of `values`.
+    """
+    stamps = times.as_unit("us").asi8
+    if 3 * np.count_nonzero(stamps[1:] == stamps[:-1]) < len(stamps):
+        return times
+    starts = np.flatnonzero(np.diff(stamps, prepend=stamps[0] - 1))
+    counts = np.diff(starts, append=len(stamps))
+    often, apart = int(np.median(counts)), np.diff(stamps[starts])
+    if often < 2 or len(starts) < _FEWEST_STAMPS:
+        return times
+    step = int(np.median(apart))
+    if (counts[1:-1] == often).mean() < _EVEN or (apart == step).mean() < _EVEN:
+        return times
+    numbers = values.select_dtypes("number").to_numpy()
+    same = np.diff(stamps) == 0
+    with np.errstate(invalid="ignore"):
+        within, between = np.abs(np.diff(numbers, axis=0))[same], np.abs(numbers[often:] - numbers[:-often])
+    if (within == 0).all(axis=1).mean() > 0.5:
+        return times  # rows that are there twice
+    near = duration_in_words(step / often / 1e6)
+    ratio = np.nanmean(within, axis=0) / np.maximum(np.nanmean(between, axis=0), np.finfo(np.float64).tiny)
+    if not np.nanmedian(ratio) <= _AS_FAR:
+        said = f"Each time stamp comes {often} times, with rows that differ as if they were of {often} machines: name"
+        notebook.add("repeated stamps", f"{said} the column that tells them apart ({option('group')}).", len(stamps))
+        return times
+    place = np.arange(len(stamps)) - np.repeat(starts, counts)
+    place[: counts[0]] += max(0, often - counts[0])  # a record that begins within a stamp
+    moved = stamps + place * step // np.repeat(np.maximum(counts, often), counts)
+    said = f"Each time stamp comes {often} times, as of rows every {near} with coarser stamps: rows were put {near}"
+    said = f"{said} apart. If they are of several machines, name the column that tells them apart ({option('group')})."
+    notebook.add("repeated stamps", said, len(stamps), changed=True)
+    index = pd.DatetimeIndex(moved.astype("M8[us]"), name=times.name)
+    return index if times.tz is None else index.tz_localize("UTC").tz_convert(times.tz)
 
 
 def _doubled_hours(times: pd.DatetimeIndex, steps: NDArray[np.int64], usual: int, hour: int) -> list[pd.Timestamp]:

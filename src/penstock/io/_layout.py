@@ -24,7 +24,8 @@ HEAD_BYTES = 2**16  # that are enough to learn the layout, if they hold three li
 HEAD_LINES = 200  # are enough, however short
 DATA, TEXT, EMPTY = "data", "text", "empty"
 
-_NUMBER = re.compile(r"[+-]?(\d[\d.,' ]*|[.,]\d+)([eE][+-]?\d+)?\s?%?")
+# A number in any way of writing.
+NUMBER = re.compile(r"[+-]?(\d[\d.,' ]*|[.,]\d+)([eE][+-]?\d+)?\s?%?")
 _PLAIN = re.compile(r"[+-]?(\d+(\.\d*|,\d+)?|[.,]\d+)([eE][+-]?\d+)?")
 # Words for a reading that is not there, in lower case.
 MISSING = frozenset(
@@ -268,12 +269,17 @@ def _names_data(records: list[_Record], number: int, top: int) -> bool:
 
 def _is_units(records: list[_Record], number: int, first_row: int) -> bool:
     """Return whether a line below the header is text above numbers, as units are."""
-    if first_row >= len(records) or not records[number].filled:
+    if first_row >= len(records) or not records[number].filled or _is_date_line(records[number]):
         return False
     upper = [kind_of_field(field) for field in records[number].fields]
     lower = [kind_of_field(field) for field in records[first_row].fields]
     above_numbers = sum(u == TEXT and v == DATA for u, v in zip(upper, lower, strict=False))
     return 2 * above_numbers >= upper.count(TEXT) > 0
+
+
+def _is_date_line(record: _Record) -> bool:
+    """Return whether a line holds a date alone, such as "Date: 5.3.2024": that of the rows below."""
+    return record.filled == 1 and is_time(re.sub(r"^[^\W\d]+\s?[:=]\s?", "", record.fields[0].strip()))
 
 
 def _refuse_odd_widths(
@@ -305,7 +311,7 @@ def kind_of_field(field: str) -> str:
     words = field.strip()
     if words.lower() in MISSING or words.lower() in ("inf", "-inf"):
         return EMPTY
-    return DATA if _NUMBER.fullmatch(words) or is_time(words) or is_clock_alone(words) else TEXT
+    return DATA if NUMBER.fullmatch(words) or is_time(words) or is_clock_alone(words) else TEXT
 
 
 def decimal_sign(records: Iterable[list[str]]) -> str:
@@ -325,7 +331,10 @@ def has_decimal_comma(field: str) -> bool:
     return re.fullmatch(r"[+-]?\d+,\d+([eE][+-]?\d+)?", field.strip()) is not None
 
 
-_WITH_UNIT = re.compile(r"[+-]?(?:\d[\d.,]*|[.,]\d+)(?:[eE][+-]?\d+)?(?P<unit>\s?[^\d\s.,+*?][^\d]{0,9})")
+_WITH_UNIT = re.compile(
+    r"[+-]?(?:\d[\d.,]*|[.,]\d+)(?:[eE][+-]?\d+)?"
+    r"(?P<unit>\s?[^\d\s.,+*?](?:\D|(?<=[^\W\d_])[23](?!\d)){0,11})"  # such as m3/h
+)
 
 
 def unit_in_cells(texts: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
@@ -10,19 +11,22 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from penstock._messages import counted, in_columns, quoted
+from penstock._messages import counted, in_columns, option, quoted
 from penstock._types import FloatArray
 from penstock.io._layout import MISSING, has_decimal_comma, thousands_sign, unit_in_cells
 from penstock.io.quality import BAD_WORDS
 from penstock.io.table import Notebook, TableError
 
 _EXACT = 2.0**53  # float64 holds every whole number up to this one
+_MARKED = r"([+-]?[\d.,]+(?:[eE][+-]?\d+)?)\s*([GBUgbu])"  # good, bad or uncertain
+_BLANKS = " \u00a0\u202f"  # of which any may stand between thousands
 _SAMPLE = 1000  # different texts that are looked at
 _NOTES = {  # kind → sentence, and whether something was changed that the user did not ask for
     "codes for missing": ("{values} in {columns} taken as missing, as asked (such as {example}).", False),
     "text among numbers": ("{values} in {columns} taken as missing, being no number (such as {example}).", True),
     "infinite values": ("{values} in {columns} taken as missing, being infinite.", True),
     "rounded numbers": ("{values} in {columns} rounded, being too large to be kept exactly.", True),
+    "marked as bad": ("{values} in {columns} taken as missing, being marked as bad (by {example}).", True),
     "units in cells": ("A unit stands after each number in {columns} (such as {example}); it was left out.", False),
     "decimal comma": ("A decimal comma was read in {columns}.", False),
     "mixed text": ("Text in {columns}, though {values} could be read as numbers (not {example}).", False),
@@ -155,6 +159,7 @@ class ColumnReader:
             self.count("true and false", name, int(there.sum()))
             return np.asarray(column.astype("float64"))
         spelled = self._without_unit(self._as_text(column), name)
+        there &= spelled.notna()
         numbers = self._spelled_numbers(spelled, self._decimal)
         lower = spelled.str.lower()
         bad = there & np.isnan(numbers) & lower.isin(BAD_WORDS)  # what a historian writes where it has no reading
@@ -169,8 +174,8 @@ class ColumnReader:
             if len(with_point):
                 raise TableError(
                     f"{self._source}: column {quoted(name)} has numbers with a comma, as {quoted(sample[0])}, and with "
-                    f"a point, as {quoted(with_point.iloc[0])}. Pass decimal=',' and thousands='.', or the other way "
-                    f"round."
+                    f"a point, as {quoted(with_point.iloc[0])}. Pass {option('decimal', ',')} and "
+                    f"{option('thousands', '.')}, or the other way round."
                 )
             self.count("decimal comma", name, int(failed.sum()))
             self._count_words(bad, spelled, name)
@@ -178,9 +183,11 @@ class ColumnReader:
         separated = [(sign, text) for sign, text in zip(signs, sample, strict=True) if sign is not None]
         if self._thousands is None and separated and 2 * len(separated) > len(sample):
             sign, text = separated[0]
+            sign = " " if sign in _BLANKS else sign
             raise TableError(
                 f"{self._source}: column {quoted(name)} seems to have {quoted(sign)} between thousands, as in "
-                f"{quoted(text)}. Pass thousands={sign!r} (and decimal, if that is not found), or exclude the column."
+                f"{quoted(text)}. Pass {option('thousands', sign)} (and {option('decimal')}, if that is not found), or "
+                f"exclude the column ({option('exclude')})."
             )
         good = int((~np.isnan(numbers)).sum())
         if not failed.any() and (good or not bad.any()):
@@ -203,9 +210,20 @@ class ColumnReader:
         words = spelled[spelled.notna() & ~spelled.str.lower().isin(MISSING | BAD_WORDS)]
         unit = unit_in_cells(words.iloc[:_SAMPLE].tolist())
         if not unit:
-            return spelled
+            return self._without_marks(spelled, name)
         self.count("units in cells", name, len(words), unit.strip())
         return spelled.str.removesuffix(unit).str.strip()
+
+    def _without_marks(self, spelled: pd.Series[Any], name: str) -> pd.Series[Any]:
+        """Return numbers without the letter after each that says its quality, as in "695.1 G"; bad ones are missing."""
+        if not spelled.iloc[:_SAMPLE].str.fullmatch(_MARKED).any():
+            return spelled
+        found = spelled.str.extract(f"^{_MARKED}$")
+        marks = found[1].str.upper()
+        if marks.notna().sum() < spelled.notna().sum() or not {"G", "B"} <= set(marks):
+            return spelled
+        self.count("marked as bad", name, int((marks == "B").sum()), "B")
+        return found[0].mask(marks == "B")
 
     def _count_words(self, words: pd.Series[Any], spelled: pd.Series[Any], name: str) -> None:
         if words.any():
@@ -223,7 +241,8 @@ class ColumnReader:
 
     def _spelled_numbers(self, spelled: pd.Series[Any], decimal: str) -> FloatArray:
         if self._thousands is not None:
-            spelled = spelled.str.replace(self._thousands, "", regex=False)
+            signs = _BLANKS if self._thousands in _BLANKS else self._thousands
+            spelled = spelled.str.replace(f"[{re.escape(signs)}]", "", regex=True)
         if decimal != ".":
             spelled = spelled.str.replace(".", "?", regex=False)  # a point has no meaning then: 1.234 may be 1234
             spelled = spelled.str.replace(decimal, ".", regex=False)

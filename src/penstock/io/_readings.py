@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from penstock._messages import counted, duration_in_words, in_columns, listed
+from penstock._messages import counted, duration_in_words, in_columns, listed, option, quoted
 from penstock._types import BoolArray, FloatArray
 from penstock.io._align_kernels import IntArray, count_neighbours, count_readings
 from penstock.io._clock import Clock, seems_time
@@ -25,7 +25,7 @@ from penstock.io._numbers import ColumnReader, MissingCodes, text_column
 from penstock.io.align import NONE, Alignment, AlignOptions, align_readings, order_readings, plan_alignment
 from penstock.io.quality import is_bad, is_quality, tag_of
 from penstock.io.table import Notebook, TableError, TagNote
-from penstock.io.times import TimeOptions, TimeReader, column_times
+from penstock.io.times import ColumnTimes, TimeOptions, TimeReader, column_times
 
 if TYPE_CHECKING:
     from penstock.io._combine import RawTable
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 SHARED = 0.6  # of the readings of a tag come at the next time at which any tag is read: it has no clock of its own
 _FEWEST_READINGS = 4  # of a tag: fewer do not show what is usual
 _HARDLY = 0.5  # of the whole period is common to all areas
+_FEW_TEXTS = 0.05  # of the readings of a tag, which is one of numbers all the same
 _HEAD = 5_000  # rows that show whether a column is a clock
 _ASCENDING = 0.9  # of the steps of a column of times that is a clock
 _TIME_WORD = re.compile(
@@ -233,17 +234,13 @@ def pair_readings(
     frame = raw.frame
     names = [name for name in frame.columns if name not in taken]
     clocks = [name for name in names if _is_clock(frame[name], name, raw)]
-    if options.columns or len(clocks) < 2 or len({frame[name].dtype.kind == "M" for name in clocks}) > 1:
+    if options.columns or len(clocks) < 2:
         return None
     broken = _broken_clocks(names, clocks, frame)
     owned = _beside(names, [*clocks, *broken])
     if owned is None:
         return None
-    whole = pd.concat([frame[name] for name in clocks], ignore_index=True)
-    read = column_times(whole, options)
-    read.note(clocks[0], notebook)
-    index = read.index(options.zone, clocks[0], notebook)
-    stamps = dict(zip(clocks, np.split(microseconds(index), len(clocks)), strict=True))
+    stamps, read, zone = _read_clocks(frame[clocks], options, raw.name, notebook)
     first = stamps[clocks[0]]
     if not broken and all(np.array_equal(each, first) for each in stamps.values()):
         return None  # one clock, written several times
@@ -264,9 +261,29 @@ def pair_readings(
         notebook.add("broken times", said, len(lost), tuple(lost), changed=True)
     reader = values.reader(raw.decimal, raw.name)
     units = {tags[name]: unit for name, unit in raw.units.items() if name in tags}
-    found = TagReadings.of(raw.name, columns, index.tz, clocks[0], reader, units)
+    found = TagReadings.of(raw.name, columns, zone, clocks[0], reader, units)
     reader.note(notebook)
     return replace(found, time_reader=read.reader(options.zone))
+
+
+def _read_clocks(
+    frame: pd.DataFrame, options: TimeOptions, source: str, notebook: Notebook
+) -> tuple[dict[str, IntArray], ColumnTimes, dt.tzinfo | None]:
+    """Read columns of times, those of one kind (times, numbers, texts) together, as one decides for the others."""
+    kinds: dict[str, list[str]] = {}
+    for name in frame.columns:
+        kind = frame[name].dtype.kind
+        kinds.setdefault("number" if kind in "iuf" else "time" if kind == "M" else "text", []).append(name)
+    stamps, reads, zones = dict[str, IntArray](), list[ColumnTimes](), list[dt.tzinfo | None]()
+    for names in kinds.values():
+        read = column_times(pd.concat([frame[name] for name in names], ignore_index=True), options)
+        read.note(names[0], notebook)
+        index = read.index(options.zone, names[0], notebook)
+        stamps |= dict(zip(names, np.split(microseconds(index), len(names)), strict=True))
+        reads.append(read)
+        zones.append(index.tz)
+    refuse_some_zones([f"the times of {source}"] * len(zones), zones)
+    return stamps, reads[-1] if "text" in kinds else reads[0], zones[0]
 
 
 def _is_clock(column: pd.Series[Any], name: str, raw: RawTable) -> bool:
@@ -342,14 +359,15 @@ def refuse_some_zones(names: Sequence[str], zones: Sequence[dt.tzinfo | None]) -
     if len({zone is None for zone in zones}) > 1:
         raise TableError(
             f"Of {listed(names)} some have time stamps with a zone and some without, and cannot be joined. Pass "
-            f"timezone."
+            f"{option('timezone')}."
         )
 
 
 def merge_periods(areas: Sequence[TagReadings], notebook: Notebook) -> list[TagReadings]:
     """Put readings of the same tags in periods that follow each other together; raise if these overlap."""
     found: list[TagReadings] = []
-    for area in sorted((area for area in areas if len(area.times)), key=lambda each: int(each.times.min())):
+    for next_area in sorted((area for area in areas if len(area.times)), key=lambda each: int(each.times.min())):
+        area = next_area
         before = next((each for each in found if set(each.names) & set(area.names)), None)
         if before is None:
             found.append(area)
@@ -361,10 +379,8 @@ def merge_periods(areas: Sequence[TagReadings], notebook: Notebook) -> list[TagR
                 f"read the files apart."
             )
         refuse_some_zones([before.name, area.name], [before.zone, area.zone])
-        if before.words or area.words:
-            raise TableError(
-                f"{before.name} and {area.name} have tags of text, and cannot be put together. Do it first."
-            )
+        place = found.index(before)
+        before, area = _with_same_words(before, area, notebook)
         names = tuple(dict.fromkeys((*before.names, *area.names)))
         places = np.array([names.index(name) for name in area.names], dtype=np.int32)
         merged = replace(
@@ -373,11 +389,44 @@ def merge_periods(areas: Sequence[TagReadings], notebook: Notebook) -> list[TagR
             codes=np.concatenate([before.codes, places[area.codes]]),
             times=np.concatenate([before.times, area.times]),
             values=np.concatenate([before.values, area.values]),
+            words={**area.words, **before.words},
             units={**area.units, **before.units},
         )
-        found[found.index(before)] = merged
+        found[place] = merged
         notebook.add("appended files", f"{area.name} was put after {before.name}.", 2)
     return found
+
+
+def _with_same_words(before: TagReadings, area: TagReadings, notebook: Notebook) -> tuple[TagReadings, TagReadings]:
+    """Return the readings of two periods with the same numbers for the same texts of a tag.
+
+    A tag that has texts in one and numbers in the other is one of text, unless nearly all of its readings are numbers.
+    """
+    both = [replace(each, values=each.values.copy(), words=dict(each.words)) for each in (before, area)]
+    for name in {*before.words, *area.words} & {*before.names} & {*area.names}:
+        rows = [each.codes == each.names.index(name) for each in both]
+        is_text = [name in each.words for each in both]
+        counts = [int((~np.isnan(each.values[some])).sum()) for each, some in zip(both, rows, strict=True)]
+        texts = sum(count for count, text in zip(counts, is_text, strict=True) if text)
+        if not all(is_text) and texts <= _FEW_TEXTS * sum(counts):
+            for each, some, text in zip(both, rows, is_text, strict=True):
+                if text:
+                    each.values[some] = np.nan
+                    del each.words[name]  # type: ignore[attr-defined]
+            said = f"{counted(texts, 'value')} of tag {quoted(name)} taken as missing, being no number."
+            notebook.add("text among numbers", said, texts, (name,), changed=True)
+            continue
+        kinds: dict[str, int] = {}
+        for each, some in zip(both, rows, strict=True):
+            own = each.values[some]
+            there = ~np.isnan(own)
+            words = each.words.get(name)
+            texts_of = [f"{value:.10g}" if words is None else words[int(value)] for value in own[there]]
+            own[there] = [kinds.setdefault(text, len(kinds)) for text in texts_of]
+            each.values[some] = own
+        for each in both:
+            each.words[name] = list(kinds)  # type: ignore[index]
+    return both[0], both[1]
 
 
 def align_all(
@@ -426,7 +475,7 @@ def align_all(
         how = "at all their times" if options.step == NONE else f"in steps of {duration_in_words(plan.step / 1e6)}"
         raise TableError(
             f"{notebook.source} has {len(names):,} tags, and up to {most:,} rows {how}, which may not fit into memory. "
-            f"Pass a longer step (--step), fewer tags or a shorter period, or a larger max_bytes (--max-bytes).",
+            f"Pass a longer {option('step')}, fewer tags or a shorter period, or a larger {option('max_bytes')}.",
             "step",
         )
     found = align_readings(plan, codes, times, values)

@@ -16,19 +16,24 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import numpy as np
 import pandas as pd
 
-from penstock._messages import counted, listed, quoted
+from penstock._messages import counted, listed, option, quoted
+from penstock._types import FloatArray
 from penstock.io._clock import seems_time
 from penstock.io._combine import RawTable, own_names, reading_columns
 from penstock.io._encodings import UTF8, TextEncoding, find_encoding, marked_encoding
+from penstock.io._inner_lines import InnerLines, find_inner_lines
 from penstock.io._layout import (
     HEAD_BYTES,
     HEAD_LINES,
+    NUMBER,
     Layout,
     decimal_sign,
     find_layout,
@@ -49,6 +54,8 @@ _LARGE = 5 * 2**20  # bytes: from here on pandas reads in parallel
 _SMALL, _LARGEST_BATCH = 2**20, 2**26  # bytes of files that are read together, and of all of them at once
 _LONG = 32 * 2**20  # bytes: from here on a text with a row for each reading is read in pieces
 _NEWLINE, _QUOTE = 10, 34
+_FEW, _FEWEST = 1000, 20  # values that are looked at first, and that say how numbers are written
+_WHOLE = 0.01  # of the numbers; with three decimals, one in a thousand is
 
 
 @dataclass(frozen=True)
@@ -77,6 +84,10 @@ def default_max_bytes() -> int:
 def most_cells(max_bytes: int) -> int:
     """Return how many cells a table may have: while it is checked each takes some 26 bytes, of four times max_bytes."""
     return max(1, max_bytes // 8)
+
+
+class RaggedError(TableError):
+    """A line that has more or fewer fields than the table has columns."""
 
 
 class CleanBytes:
@@ -212,7 +223,7 @@ class CleanBytes:
         self._line_length = len(chunk) - last - 1 if last >= 0 else self._line_length
 
     def _too_large(self, how: str) -> TableError:
-        advice = "Read a part of it, or pass a larger max_bytes (--max-bytes)"
+        advice = f"Read a part of it, or pass a larger {option('max_bytes')}"
         return TableError(f"{self._name} {how}, which may not fit into memory. {advice}.")
 
     def _line_at(self, position: int) -> int:
@@ -245,11 +256,12 @@ class TextOptions:
     keep_times: bool = False  # as they are written, since the user says how to read them
 
     def check(self) -> None:
-        for option in ("separator", "decimal", "thousands"):
-            sign = getattr(self, option)
-            single = isinstance(sign, str) and len(sign) == 1 and sign.isascii() and sign not in '"\r\n\0'
+        for name in ("separator", "decimal", "thousands"):
+            sign = getattr(self, name)
+            single = isinstance(sign, str) and len(sign) == 1 and sign not in '"\r\n\0'
+            single = single and (sign.isascii() or name == "thousands")
             if sign is not None and not single:
-                raise TableError(f"{option} must be a single character such as ';' or ','; got {quoted(sign)}.")
+                raise TableError(f"{name} must be a single character such as ';' or ','; got {quoted(sign)}.")
         if self.decimal is not None and self.decimal == self.thousands:
             raise TableError(f"decimal and thousands cannot both be {quoted(self.decimal)}.")
 
@@ -262,6 +274,8 @@ class Read:
     layout: Layout
     encoding: TextEncoding
     above: bytes  # the lines above the first row, as UTF-8
+    plain: bool = False  # a file that holds the text as it is
+    further: tuple[RawTable, ...] = ()  # tables below the first
 
 
 def read_text(source: TextSource, options: TextOptions, notebook: Notebook) -> Read:
@@ -283,15 +297,15 @@ def read_text(source: TextSource, options: TextOptions, notebook: Notebook) -> R
     except WrongEncodingError as error:
         if encoding is not UTF8:
             raise TableError(
-                f"{source.name} is not {encoding.name} ({error}). Name its encoding.", "encoding"
+                f"{source.name} is not {encoding.name} ({error}). Name its encoding ({option('encoding')}).", "encoding"
             ) from None
     encoding = find_encoding(_raw_chunks(source))
     notebook.add("encoding", encoding.note(source.name), 1, doubt=not encoding.sure or encoding.errors != "strict")
     try:
         return _read_as(source, encoding, options, notebook)
     except WrongEncodingError as error:
-        said = f"{source.name} is neither UTF-8 nor {encoding.name} ({error}). Name its encoding."
-        raise TableError(said, "encoding") from None
+        said = f"{source.name} is neither UTF-8 nor {encoding.name} ({error}). Name its encoding"
+        raise TableError(f"{said} ({option('encoding')}).", "encoding") from None
 
 
 def _raw_chunks(source: TextSource) -> Iterator[bytes]:
@@ -311,19 +325,76 @@ def _read_as(source: TextSource, encoding: TextEncoding, options: TextOptions, n
     decimal = options.decimal or {".": ",", ",": "."}.get(options.thousands or "")  # the sign that thousands leave
     layout = find_layout(head.decode(), source.name, options.separator, decimal)
     names, unnamed = column_names(layout, source.name)
-    frame = _read_checked(source, encoding, layout, None if options.keep_times else names)
+    frame, ragged = pd.DataFrame(), None
+    try:
+        frame = _read_checked(source, encoding, layout, None if options.keep_times else names)
+    except RaggedError as error:
+        ragged = error
+    if ragged is not None or _may_hold_headers(frame, layout):
+        lines = _all_lines(source, encoding, layout)
+        inner = find_inner_lines(lines, layout)
+        if inner.found and not inner.misfits:
+            return _read_parts(source, lines, inner, options, notebook)
+    if ragged is not None:
+        raise TableError(str(ragged)) from None
+    if options.decimal is None and options.thousands is None:
+        _restore_thousands(frame, names, source, encoding, layout, notebook)
     frame.columns = pd.Index(names)
     _note_layout(layout, frame, source, options, notebook)
     bare = (re.sub(r"^[\[(]([^\[\]()]*)[\])]$", r"\1", unit.strip()).strip() for unit in layout.units)
     units = {each: unit for each, unit in zip(names, bare, strict=False) if unit not in ("", "-")}
     above = b"".join(line + b"\n" for line in head.split(b"\n", layout.lines_above)[: layout.lines_above])
-    return Read(RawTable(source.name, frame, layout.decimal, unnamed, units), layout, encoding, above)
+    table = RawTable(source.name, frame, layout.decimal, unnamed, units)
+    return Read(table, layout, encoding, above, source.path is not None)
+
+
+def _read_parts(source: TextSource, lines: list[str], inner: InnerLines, options: TextOptions, log: Notebook) -> Read:
+    """Read a text without the lines that are no rows, and each of its tables by itself."""
+    said = {
+        "remarks": (inner.remarks, "{lines} among the rows of {name} left out: {first} …"),
+        "headers again": (inner.headers, "The header of {name} comes again in {lines}, which were left out."),
+        "lines below": (inner.below, "{lines} below the last row of {name} left out: {first} …"),
+    }
+    for kind, (some, sentence) in said.items():
+        if some:
+            count, first = counted(len(some), "line"), quoted(lines[some[0]])
+            log.add(kind, sentence.format(lines=count, name=source.name, first=first), len(some), changed=True)
+    reads: list[Read] = []
+    for start, stop in pairwise([0, *inner.tables, len(lines)]):
+        content = "\n".join(lines[place] for place in range(start, stop) if place not in inner.left_out).encode()
+        name = f"{source.name} (table from line {start + 1:,})" if start else source.name
+        reads.append(_read_as(TextSource(name, partial(io.BytesIO, content), source.max_bytes), UTF8, options, log))
+    further = tuple(read.table for read in reads[1:])
+    if further:
+        where = ", ".join(f"{start + 1:,}" for start in inner.tables[:5])
+        about = f"{source.name} holds {len(reads)} tables, one below the other (from line {where}); each is read."
+        log.add("stacked tables", about, len(reads))
+    return replace(reads[0], further=further)
+
+
+def _all_lines(source: TextSource, encoding: TextEncoding, layout: Layout) -> list[str]:
+    with CleanBytes(source, encoding, layout.width, layout.separator) as stream:
+        stream.head()
+        return b"".join(stream).decode(errors="replace").split("\n")
+
+
+def _may_hold_headers(frame: pd.DataFrame, layout: Layout) -> bool:
+    """Return whether there seem to be headers among the rows, which make texts of columns of numbers."""
+    first = frame[0]
+    if layout.names is None or not layout.has_data or layout.width < 2 or first.dtype.kind in "iufb":
+        return False
+    if layout.names[0] and (first == layout.names[0]).any():
+        return True
+    if any(kind.kind in "iufb" for kind in frame.dtypes):
+        return False
+    cells = frame.iloc[:_FEW, 1:].stack().astype(str)
+    return bool(cells.str.fullmatch(NUMBER.pattern).mean() > 0.5)
 
 
 def _read_checked(
     source: TextSource, encoding: TextEncoding, layout: Layout, names: list[str] | None = None
 ) -> pd.DataFrame:
-    """Return all rows; TableError if there are none, or if a line has too few or too many fields.
+    """Return all rows; TableError if there are none, RaggedError if a line has too few or too many fields.
 
     names : of the columns, if the text may be read in pieces.
     """
@@ -368,7 +439,8 @@ def read_alike(example: Read, paths: Iterable[Path], options: TextOptions) -> li
         frame = _read_checked(source, UTF8, layout)
     except TableError:
         return None
-    if len(frame) != sum(counts):
+    columns = (frame[number] for number in frame)
+    if len(frame) != sum(counts) or any(may_be_thousands(each) and (each % 1 == 0).mean() > _WHOLE for each in columns):
         return None
     frame = frame.copy()  # columns of a kind next to each other, so that thousands of parts are cut quickly
     frame.columns = table.frame.columns
@@ -506,6 +578,72 @@ def _restore_texts(frame: pd.DataFrame, source: TextSource, encoding: TextEncodi
         frame[number] = texts[number]
 
 
+def _restore_thousands(
+    frame: pd.DataFrame, names: list[str], source: TextSource, encoding: TextEncoding, layout: Layout, log: Notebook
+) -> None:
+    """Read columns again in which the sign of decimals stands between thousands: 1.005 is 1005, as 995 has no sign.
+
+    Decided for the whole text: a column in which numbers below 1000 have no sign, and all others three digits after it,
+    shows it. Where numbers have one at three digits throughout, that cannot be known, and is noted.
+    """
+    floats = [number for number in range(frame.shape[1]) if frame[number].dtype.kind == "f"]
+    suspects = [number for number in floats if may_be_thousands(frame[number])]
+    if not suspects:
+        return
+    sign = layout.decimal
+    others = [each for each in floats if each not in suspects and (_finite(frame[each]) % 1 != 0).any()]
+    shown = [each for each in suspects if (_finite(frame[each]) % 1 == 0).mean() >= _WHOLE]
+    if others and not shown:
+        return
+    for rows in (_FEW, None) if shown else (_FEW,):
+        with _rows(source, encoding, layout) as stream:
+            texts = _parse(stream, source, encoding, layout, usecols=suspects, dtype=str, nrows=rows)
+        signed = {number: texts[number].str.contains(sign, regex=False, na=False) for number in suspects}
+        grouped = rf"\s*[+-]?[1-9]\d{{0,2}}{re.escape(sign)}\d{{3}}\s*"
+        if not all(texts[number][signed[number]].str.fullmatch(grouped).all() for number in suspects):
+            return  # such as 13.7
+    shown = [each for each in shown if (~signed[each] & texts[each].notna()).any()]
+    if shown and not others:
+        for number in suspects:
+            frame[number] = pd.to_numeric(texts[number].str.replace(sign, "", regex=False))
+        one = shown[0]
+        examples = [texts[one][signed[one]].iloc[0], texts[one][~signed[one] & texts[one].notna()].iloc[0]]
+        said = f"The {quoted(sign)} in numbers such as {quoted(examples[0])} was read as standing between thousands,"
+        said = f"{said} as numbers below 1000, such as {quoted(examples[1])}, have none; {option('decimal', sign)}"
+        said = f"{said} changes it."
+        log.add("thousands", said, len(suspects), tuple(names[number] for number in suspects), changed=True)
+    elif shown or (not others and sign == "." and layout.separator != ","):
+        example = f"{frame[suspects[0]].dropna().iloc[0]:.3f}".replace(".", sign)
+        said = f"The {quoted(sign)} in numbers such as {quoted(example)} was read as that of decimals, though all have"
+        said = f"{said} three digits after it: if it stands between thousands, say so ({option('thousands', sign)})."
+        log.add("thousands", said, len(suspects))
+
+
+def may_be_thousands(column: pd.Series[Any]) -> bool:
+    """Return whether numbers may have the sign of decimals between thousands: none but 1.000 to 999.999, or whole.
+
+    >>> may_be_thousands(pd.Series([995.0, 1.005, 1.12, 870.0] * 9)), may_be_thousands(pd.Series([0.5, 1.25] * 20))
+    (True, False)
+    """
+    if column.dtype.kind != "f":
+        return False
+    for some in (column.iloc[:_FEW], column):
+        values = _finite(some)
+        broken = values[values % 1 != 0]
+        thousandths = broken * 1000
+        if len(values) < _FEWEST or not len(broken) or values.max() >= 1000 or broken.min() < 1:
+            return False
+        if (np.abs(thousandths - np.round(thousandths)) > 1e-6).any():
+            return False
+    return True
+
+
+def _finite(column: pd.Series[Any]) -> FloatArray:
+    """Return the sizes of the numbers that are there."""
+    values: FloatArray = np.abs(column.to_numpy(dtype=np.float64))
+    return values[np.isfinite(values)]
+
+
 def _note_layout(
     layout: Layout, frame: pd.DataFrame, source: TextSource, options: TextOptions, notebook: Notebook
 ) -> None:
@@ -562,7 +700,7 @@ def refuse_ragged(chunks: Iterable[bytes], separator: str, width: int, name: str
         for fields in reader:
             if len(fields) == width or (len(fields) <= 1 and not "".join(fields).strip()):
                 continue
-            raise TableError(
+            raise RaggedError(
                 f"{name}, line {lines_above + reader.line_num:,} has {counted(len(fields), 'field')} where the table "
                 f"has {width:,} columns: it begins {quoted(separator.join(fields[:4]))}. Correct or remove this line."
             )

@@ -23,13 +23,16 @@ _LARGEST_OFFSET = 18 * 60
 _LONGEST = 100  # characters; a longer text is no time
 _MOST_WAYS = 2_000  # of writing, in one column; more is no column of times
 _SPACES = {ord(space): " " for space in "\u00a0\u2007\u2009\u202f\t\r\n"}
-# The first letters of months in English, German, French, Spanish, Italian, Portuguese and Dutch.
+# The first letters of months in English, German, French, Spanish, Italian, Portuguese, Dutch, Nordic languages, Polish
+# and Russian.
 _MONTHS = {
     month: number
     for number, months in enumerate(
         (
-            "jan,ene,gen", "feb,fév,fev", "mar,mär,mrz,mae,mrt", "apr,avr,abr", "may,mai,mei,mag", "jun,juin,giu",
-            "jul,juil,lug", "aug,aoû,aou,ago", "sep,set", "oct,okt,ott,out", "nov", "dec,dez,déc,dic",
+            "jan,ene,gen,sty,янв", "feb,fév,fev,lut,фев", "mar,mär,mrz,mae,mrt,мар", "apr,avr,abr,kwi,апр",
+            "may,mai,mei,mag,maj,мая,май", "jun,juin,giu,cze,июн", "jul,juil,lug,lip,июл",
+            "aug,aoû,aou,ago,sie,авг", "sep,set,wrz,сен", "oct,okt,ott,out,paź,окт", "nov,lis,ноя",
+            "dec,dez,déc,dic,des,gru,дек",
         ),
         start=1,
     )
@@ -44,14 +47,20 @@ _ZONES = {
 _EASTERN = re.compile(
     r"(\d+)\s?[年년]\s*(\d+)\s?[月월]\s*(\d+)\s?[日일]\s*(?:(\d+)\s?[時时点시]\s*(?:(\d+)\s?[分분]?)?\s*(?:(\d+)\s?[秒초])?)?(.*)"
 )
-_WEEKDAY = r"(?:(?:mon?|tue?|wed?|thu?|fri?|sat?|sun?|di|mi|do|fr|sa|so)[a-z]*\.?,? )?"
+_EASTERN_HALF = re.compile(r"(오전|上午|午前|오후|下午|午後)\s*(\d[\d:.]*)")  # before noon, and after
+_MORNING = ("오전", "上午", "午前")
+_LETTER = "[a-zà-öø-ÿÀ-ÖØ-Þźа-яА-Я]"
+_WEEKDAY = (
+    r"(?:(?:mon?|tue?|wed?|thu?|fri?|sat?|sun?|di|mi|do|fr|sa|so|lun|mar|mer|jeu|ven|sam|dim|jue|vie|dom|gio)"
+    rf"{_LETTER}*\.?,? )?"
+)
 _DATE = (
     r"(?:(?P<n1>\d{1,4})(?P<sign>[-./])\s?(?P<n2>\d{1,2})(?P=sign)\s?(?P<n3>\d{1,4})"  # 31.12.2024, 2024-12-31
-    r"|(?P<d1>\d{1,4})[-. ]{0,2}(?P<word>[a-zäÄéÉûÛ]{3,10})[-., ]{0,2}(?P<d2>\d{1,4})"  # 31-Dec-2024
-    r"|(?P<first_word>[a-zäÄéÉûÛ]{3,10})\.? (?P<d3>\d{1,2})(?:st|nd|rd|th)?,? (?P<d4>\d{2}|\d{4})"  # Dec 31, 2024
+    rf"|(?P<d1>\d{{1,4}})[-. ]{{0,2}}(?P<word>{_LETTER}{{3,10}})[-., ]{{0,2}}(?P<d2>\d{{1,4}})(?: г\.?)?"  # 5-Jan-24
+    rf"|(?P<first_word>{_LETTER}{{3,10}})\.? (?P<d3>\d{{1,2}})(?:st|nd|rd|th)?,? (?P<d4>\d{{2}}|\d{{4}})"  # Jan 5, 24
     r"|(?P<compact>\d{8}|\d{12}|\d{14}))"  # 20241231
 )
-_HALF = r"(?:\s?(?P<half>[ap])\.?m\.?)?"
+_HALF = r"(?:\s?(?P<half>[ap])\.?\s?m\.?)?(?:\s?uhr\b)?"
 _CLOCK = (
     r"(?P<hour>\d{1,2})(?P<colon>:|\.)(?P<minute>\d{1,2})(?:(?P=colon)(?P<second>\d{1,2})(?:[.,:](?P<part>\d{1,9}))?)?"
 )
@@ -64,7 +73,11 @@ _STAMP = re.compile(
     rf"{_WEEKDAY}{_DATE}(?:(?P<gap>t|,?\s+|_|-|:)(?:{_CLOCK}|{_DIGITS}){_HALF}{_ZONE})?", re.IGNORECASE | re.ASCII
 )
 _CLOCK_FIRST = re.compile(rf"{_CLOCK}{_HALF},?\s+{_WEEKDAY}{_DATE}", re.IGNORECASE | re.ASCII)
-_CLOCK_ALONE = re.compile(rf"\d*{_CLOCK}{_HALF}{_ZONE}", re.IGNORECASE | re.ASCII)
+_CTIME = re.compile(  # Tue Mar  5 13:45:00 2024, as programs in C and Unix write it
+    rf"{_WEEKDAY}(?P<first_word>{_LETTER}{{3,10}}) {{1,2}}(?P<d3>\d{{1,2}}) {_CLOCK} (?P<d4>\d{{4}})",
+    re.IGNORECASE | re.ASCII,
+)
+_CLOCK_ALONE = re.compile(rf"\d*?{_CLOCK}{_HALF}{_ZONE}", re.IGNORECASE | re.ASCII)
 
 
 @dataclass
@@ -108,8 +121,13 @@ def _western(text: str) -> str:
 
     >>> _western("2024年3月5日 7時05分"), _western("2024년 3월 5일 7시 5분 9초"), _western("5.3.2024")
     ('2024-3-5 7:05', '2024-3-5 7:5:9', '5.3.2024')
+    >>> _western("2024/3/5 下午 1:30")
+    '2024/3/5 1:30 pm'
     """
-    found = None if text.isascii() else _EASTERN.fullmatch(text.strip())
+    if text.isascii():
+        return text
+    text = _EASTERN_HALF.sub(lambda found: f"{found[2]} {'am' if found[1] in _MORNING else 'pm'}", text)
+    found = _EASTERN.fullmatch(text.strip())
     if found is None:
         return text
     year, month, day, hour, minute, second, rest = found.groups()
@@ -122,6 +140,48 @@ def is_clock_alone(text: str) -> bool:
     return _CLOCK_ALONE.fullmatch(text.strip()) is not None
 
 
+def with_dates(texts: Sequence[str], dates: Sequence[str] | None = None) -> tuple[list[str], int] | None:
+    """Put the date before times of day that stand without one: the last one given, in a row or in a line above.
+
+    dates : of the rows, "" where one is not repeated; None if they are in the texts themselves.
+
+    Returns
+    -------
+    The texts, "" for a line that has a date alone, and how many dates were put in. None if that is no such column, or
+    if a time of day is before that of the row above without a new date, so that the day is not known.
+
+    >>> with_dates(["5.3.2024 23:00", "23:30", "6.3.2024 00:00", "00:30"])
+    (['5.3.2024 23:00', '5.3.2024 23:30', '6.3.2024 00:00', '6.3.2024 00:30'], 2)
+    >>> with_dates(["Date: 5.3.2024", "23:00", "23:30"]), with_dates(["5.3.2024 23:00", "00:00"]) is None
+    ((['', '5.3.2024 23:00', '5.3.2024 23:30'], 2), True)
+    """
+    found, carried, day, last = [], 0, "", -1.0
+    for place, text in enumerate(texts):
+        clock = _CLOCK_ALONE.fullmatch(text.strip())
+        if clock is None:
+            stamp = _STAMP.fullmatch(re.sub(r"^[^\W\d]+\s?[:=]\s?", "", text.strip()))
+            if stamp is not None:
+                day = stamp.string[: max(stamp.start("gap"), 0) or None].strip()
+                last = _second_of_day(stamp) if stamp["hour"] else -1.0
+            found.append(text if stamp is not None and stamp["hour"] else "")
+            continue
+        if dates is not None and dates[place] and dates[place] != day:
+            day, last = dates[place], -1.0
+        second = _second_of_day(clock)
+        if second < last:
+            return None
+        last = second
+        carried += dates is None or not dates[place]
+        found.append(f"{day} {text.strip()}" if day else "")
+    return (found, carried) if carried and day else None
+
+
+def _second_of_day(found: re.Match[str]) -> float:
+    hour, half = int(found["hour"]), (found["half"] or "").lower()
+    hour = hour % 12 + 12 * (half == "p") if half else hour
+    return 3600.0 * hour + 60 * int(found["minute"]) + int(found["second"] or 0) + float(f"0.{found['part'] or 0}")
+
+
 def read_times(texts: Sequence[str], day_first: bool | None = None) -> TextTimes:
     """Read time stamps, whichever way each is written.
 
@@ -129,6 +189,9 @@ def read_times(texts: Sequence[str], day_first: bool | None = None) -> TextTimes
     >>> read.times.astype("M8[m]").tolist()[:2], bool(np.isnat(read.times[2])), read.day_first, read.decided_by
     ([datetime.datetime(2024, 12, 31, 13, 45), datetime.datetime(2025, 1, 2, 0, 0)], True, False, 'values')
     """
+    alike = _read_alike(texts)
+    if alike is not None:
+        return alike
     # Without blanks around them and with plain blanks inside; "" for one too long for a time.
     plain = "".join(texts).isascii()
     texts = [
@@ -158,7 +221,7 @@ def read_times(texts: Sequence[str], day_first: bool | None = None) -> TextTimes
         shape = re.sub(
             rf"\s?(?:{'|'.join(_ZONES)}|z|utc|gmt|(?:utc|gmt)?[+-]0(?::?0)?)(?:\s?\[[a-z_/]+\])?$", "+", example
         )
-        shape = re.sub(r"[ap]\.?m\b", "am", re.sub(r"[a-zä]{3,}", "word", shape))
+        shape = re.sub(rf"{_LETTER}{{2,}}", "word", re.sub(r"[ap]\.?\s?m\b", "am", shape))
         result.ways.setdefault(shape, example)
         if len(way.formats) > 1:
             signs.add(way.sign)
@@ -170,10 +233,10 @@ def read_times(texts: Sequence[str], day_first: bool | None = None) -> TextTimes
     if usual is None:
         return result
     rest = read(usual, rest)
-    alike: dict[str, list[int]] = {}
+    by_shape: dict[str, list[int]] = {}
     for row in rest:
-        alike.setdefault(re.sub("[0-9]+", "0", texts[row]), []).append(row)
-    for group in islice(alike.values(), _MOST_WAYS):
+        by_shape.setdefault(re.sub("[0-9]+", "0", texts[row]), []).append(row)
+    for group in islice(by_shape.values(), _MOST_WAYS):
         left = group
         for _ in range(8):  # years of two and of four digits, 24:00, several offsets
             way = _way_of(texts[left[0]]) if left else None
@@ -185,11 +248,32 @@ def read_times(texts: Sequence[str], day_first: bool | None = None) -> TextTimes
     return result
 
 
+def _read_alike(texts: Sequence[str]) -> TextTimes | None:
+    """Read texts that are all written as the first one, as nearly always, with one call of pandas; None if not all are.
+
+    Only where there is no doubt: neither of day and month, nor of numbers without signs between them.
+    """
+    way = _way_of(texts[0]) if len(texts) else None
+    if way is None or len(way.formats) > 1 or way.month[0] or way.half or way.seconds or way.length:
+        return None
+    form = way.formats[0] + way.zone.replace("%", "%%")
+    times = pd.to_datetime(pd.Series(texts, dtype="object"), format=form, errors="coerce").to_numpy()
+    if np.isnat(times).any():
+        return None
+    read = times.astype("M8[us]")
+    example = re.sub("[0-9]+", "0", texts[0].lower())
+    found = TextTimes(read, np.full(len(read), way.offset, dtype=np.int64), ways={example: example})
+    found.shortened = int((times != read).sum())
+    if way.offset != NAIVE:
+        found.times -= np.timedelta64(way.offset, "m")
+    return found
+
+
 def _way_of(text: str) -> _Way | None:
-    found = _CLOCK_FIRST.fullmatch(text) or _STAMP.fullmatch(text)
+    found = _CLOCK_FIRST.fullmatch(text) or _STAMP.fullmatch(text) or _CTIME.fullmatch(text)
     if found is None:
         return None
-    parts = found.groupdict()
+    parts = {**dict.fromkeys(_STAMP.groupindex), **found.groupdict()}
     word = parts["word"] or parts["first_word"] or ""
     number = _MONTHS.get(word[:4].lower(), _MONTHS.get(word[:3].lower()))
     if word and number is None:
@@ -246,7 +330,8 @@ def _clock_directives(parts: dict[str, str | None]) -> tuple[dict[str, str] | No
 
 def _with_directives(text: str, found: re.Match[str], directives: dict[str, str]) -> str:
     """Return the text as a format: numbers and the name of the month replaced, the rest as it is."""
-    spans = sorted((*found.span(group), form) for group, form in directives.items() if found.start(group) >= 0)
+    there = (group for group in found.re.groupindex if group in directives and found.start(group) >= 0)
+    spans = sorted((*found.span(group), directives[group]) for group in there)
     pieces, at = [], 0
     for start, stop, form in spans:
         pieces += [text[at:start].replace("%", "%%"), form]

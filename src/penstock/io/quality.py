@@ -31,16 +31,40 @@ BAD_WORDS = frozenset(
     ]
 )  # fmt: skip
 _BAD = re.compile(r"bad([\W_].*|[A-Z].*)?|Bad[A-Z_]?.*|BAD.*")
-_STRONG_BAD = frozenset(["bad", "schlecht", "mauvais", "mauvaise", "mala", "malo", "invalid", "ungültig", "ungueltig"])
-_STRONG_GOOD = frozenset(["good", "gut", "bon", "bonne", "buena", "bueno", "valid", "gültig", "gueltig"])
-_UNCERTAIN = frozenset(["uncertain", "unsicher", "incertain", "incertaine", "incierto", "questionable", "suspect"])
-_OTHER_GOOD = frozenset(["ok", "o.k.", "normal"])
+# In English, German, French, Spanish, Portuguese, Italian, Dutch, Nordic languages, Polish, Czech, Turkish, Russian,
+# Chinese, Japanese and Korean.
+_STRONG_BAD = frozenset(
+    [
+        "bad", "schlecht", "mauvais", "mauvaise", "mala", "malo", "invalid", "ungültig", "ungueltig", "invalide",
+        "inválido", "invalido", "ruim", "mau", "má", "cattivo", "cattiva", "slecht", "dålig", "dårlig", "zła", "zły",
+        "zle", "błędny", "špatná", "špatný", "kötü", "geçersiz", "плохое", "плохо", "плохой", "плохая",
+        "недостоверно", "недостоверное", "недостоверный", "坏", "坏值", "差", "不良", "异常", "異常", "无效",
+        "無效", "無効", "불량", "나쁨", "비정상", "무효",
+    ]
+)  # fmt: skip
+_STRONG_GOOD = frozenset(
+    [
+        "good", "gut", "bon", "bonne", "buena", "bueno", "valid", "gültig", "gueltig", "valide", "válido", "valido",
+        "bom", "boa", "buono", "buona", "goed", "bra", "god", "godt", "dobra", "dobry", "dobrá", "dobrý", "iyi",
+        "geçerli", "хорошее", "хорошо", "хороший", "хорошая", "достоверно", "достоверное", "достоверный", "良好", "良",
+        "好", "好值", "有效", "有効", "양호", "좋음", "유효",
+    ]
+)  # fmt: skip
+_UNCERTAIN = frozenset(
+    [
+        "uncertain", "unsicher", "incertain", "incertaine", "incierto", "questionable", "suspect", "incerto",
+        "onzeker", "osäker", "usikker", "niepewna", "niepewny", "nejistá", "belirsiz", "неопределенное",
+        "неопределённое", "сомнительное", "不确定", "可疑", "不確か", "不確定", "불확실",
+    ]
+)  # fmt: skip
+_OTHER_GOOD = frozenset(["ok", "o.k.", "normal", "正常", "정상", "норма"])
 _MOST_WORDS = 50  # different ones
 
 _WORD = (
-    r"(?:opc|data|tag|ua)?[ _.-]?(?:quality|qual|qualität|qualitaet|qualité|qualite|calidad|güte|guete)"
+    r"(?:opc|data|tag|ua)?[ _.-]?(?:quality|qual|qualität|qualitaet|qualité|qualite|calidad|güte|guete|qualità"
+    r"|qualidade|kwaliteit|kvalitet|jakość|kvalita|kalite|качество|достоверность|质量|品质|品質|품질)"
     r"(?:[ _.-]?(?:code|flag|detail|bits?|status|string|text|name))?"
-    r"|(?:opc|data|quality|tag)?[ _.-]?status(?:[ _.-]?code)?"
+    r"|(?:opc|data|quality|tag)?[ _.-]?(?:status|statut|estado|stato|stan|статус|状态|狀態|状態|상태)(?:[ _.-]?code)?"
 )
 _PLAIN = re.compile(rf"(?:{_WORD})(?:[ _.-]*\(?\d+\)?)?", re.IGNORECASE)
 _AFTER = re.compile(rf"(?P<tag>.*?[^\s_.:/|\[(-])[\s_.:/|-]*[\s_.:/|\[(-](?:{_WORD})[\])]?", re.IGNORECASE)

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from penstock._messages import counted, duration_in_words, listed, quoted
+from penstock._messages import counted, duration_in_words, listed, option, quoted
 from penstock._types import BoolArray, IndexArray
 from penstock.io._clock import find_clock
 from penstock.io._combine import (
@@ -31,7 +31,7 @@ from penstock.io._combine import (
     without_fillers,
 )
 from penstock.io._files import FileOptions, are_areas, files_of, from_memory, is_in_memory, read_files
-from penstock.io._hints import check_orientation, note_clock_changes
+from penstock.io._hints import check_orientation, note_clock_changes, spread_stamps
 from penstock.io._numbers import MissingCodes, numbers_and_texts
 from penstock.io._readings import TagReadings, ValueOptions, pair_readings, without_bad_readings
 from penstock.io._text import TextOptions, default_max_bytes, most_cells
@@ -111,7 +111,8 @@ def read_table(
     names : names, optional
         The names of all columns of a file or a NumPy array, for one that has no header, or instead of its own.
     separator, decimal, thousands, encoding : str, optional
-        How a text is written; found if None, but numbers with a sign between thousands are refused.
+        How a text is written; found if None, but numbers with signs both between thousands and before decimals are
+        refused. A blank as `thousands` stands for any blank.
     missing : texts or numbers
         Further values that count as missing, such as -9999. Numbers are compared as numbers.
     sheet : str, optional
@@ -206,7 +207,7 @@ def read_table(
         if combined.clock.times is None and any(map(is_address, _each(source))):
             raise TableError(
                 f"What {notebook.source} returns has no time among its columns, {listed(known)}, and rows of a "
-                f"database have no order. Select the time stamps too, or name their column as time (--time).",
+                f"database have no order. Select the time stamps too, or name their column ({option('time')}).",
                 "time",
             )
         chosen = inputs.choose(combined, [name for name in also if name in known], notebook.source)
@@ -242,7 +243,7 @@ def _names(value: str | Sequence[str] | None, option: str) -> tuple[str, ...]:
 def _naming_sheets(error: TableError, notebook: Notebook) -> TableError:
     """Return the error with the names of the sheets, if the first of several was read."""
     sheets = next((note for note in notebook.notes if note.kind == "sheets"), None)
-    return error if sheets is None else TableError(f"{error} {sheets} Name another with sheet= (--sheet).")
+    return error if sheets is None else TableError(f"{error} {sheets} Name another ({option('sheet', '…')}).")
 
 
 def source_name(source: Any) -> str:
@@ -361,8 +362,8 @@ class _InputOptions:
         """Raise for names that are no columns, and for columns that cannot be both."""
         label, group = (() if name is None else (name,) for name in (self.label, self.group))
         options = {"time": time, "columns": self.columns or (), "exclude": self.exclude, "label": label, "group": group}
-        for option, names in options.items():
-            refuse_unknown(names, known, option, source)
+        for parameter, names in options.items():
+            refuse_unknown(names, known, parameter, source)
         roles = self._kept_apart | dict.fromkeys(time, "time")
         for name in self.columns or ():
             if name in roles:
@@ -422,6 +423,8 @@ def _made_of(
     _check_numbers(values, notebook)
     if times is not None:
         if len(rows) > 1:
+            if groups is None and combined.alignment is None:
+                times = spread_stamps(times, values, notebook)
             _note_sampling(times, rows, notebook, groups)
             if groups is None:
                 _note_long_format(values, times, combined.clock.name, notebook)
@@ -528,8 +531,8 @@ def _rows_in_order(
         if len(without) > max(_FEW_WITHOUT, _MOST_WITHOUT * len(times)):
             raise TableError(
                 f"{notebook.source}: {len(without):,} of {len(times):,} rows have no time stamp that can be read, the "
-                f"first of them row {without[0]:,} (counted from 0). Say how times are written (--time-format), name "
-                f"another column (--time), or remove these rows.",
+                f"first of them row {without[0]:,} (counted from 0). Say how times are written "
+                f"({option('time_format')}), name another column ({option('time')}), or remove these rows.",
                 "time_format",
             )
         where = ", ".join(map(str, without[:3])) + (" …" if len(without) > 3 else "")

@@ -39,7 +39,7 @@ class Snapshots:
             folder.mkdir(parents=True, exist_ok=True)
         except (FileExistsError, NotADirectoryError):
             raise SnapshotError(f"--state {folder}: a folder is needed, but that is a file, or in one.") from None
-        self._lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o666)
+        self._lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         if not lock(self._lock):
             os.close(self._lock)
             raise SnapshotError(

@@ -18,7 +18,7 @@ from urllib.parse import quote, unquote
 import numpy as np
 import pandas as pd
 
-from penstock._messages import counted, listed
+from penstock._messages import counted, listed, option
 from penstock.io._combine import RawTable, own_names
 from penstock.io._text import most_cells
 from penstock.io.table import TableError
@@ -211,7 +211,7 @@ def _only_table(connection: Any, name: str, sa: Any) -> str:
     tables = inspector.get_table_names() or inspector.get_view_names()
     if len(tables) != 1:
         held = f"has {counted(len(tables), 'table')}: {listed(sorted(tables), most=12)}" if tables else "has no tables"
-        raise TableError(f"{name} {held}. Say what to read with query= (--query 'select … from …').", "query")
+        raise TableError(f"{name} {held}. Say what to read ({option('query', 'select … from …')}).", "query")
     return f"SELECT * FROM {connection.dialect.identifier_preparer.quote(tables[0])}"
 
 
@@ -229,7 +229,7 @@ def _read_rows(result: Any, names: Sequence[str], source: str, max_bytes: int) -
             raise TableError(
                 f"The query of {source} returns more than {min(cells, most_cells(max_bytes)):,} values, or "
                 f"{max_bytes:,} bytes of text, which may not fit into memory. Select fewer columns or a shorter "
-                f"period, or pass a larger max_bytes (--max-bytes)."
+                f"period, or pass a larger {option('max_bytes')}."
             )
     return columns
 

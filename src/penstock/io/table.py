@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from penstock._messages import listed, quoted
+from penstock._messages import listed, option, quoted
 from penstock._types import BoolArray
 
 if TYPE_CHECKING:
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 # Kinds of notes on what was read without confidence, the one that can spoil most first.
 DOUBTS = (
-    "transposed", "long format", "two clocks", "ambiguous dates", "contradictory dates", "not a time",
-    "time without date", "reset of the clock", "times out of bounds", "broken times",
+    "transposed", "thousands", "long format", "two clocks", "ambiguous dates", "contradictory dates", "not a time",
+    "time without date", "dates carried on", "repeated stamps",
+    "reset of the clock", "times out of bounds", "broken times",
     "times that do not exist", "daylight saving", "mixed offsets", "short overlap", "encoding", "codes for missing?",
     "text among numbers", "mixed text",
 )  # fmt: skip
@@ -51,17 +52,16 @@ class TableError(ValueError):
         self.parameter = parameter
 
 
-def refuse_unknown(wanted: Iterable[str], known: Sequence[str], option: str, source: str) -> None:
-    """Raise if a name given for an option is not a column, with the known name nearest to it."""
+def refuse_unknown(wanted: Iterable[str], known: Sequence[str], parameter: str, source: str) -> None:
+    """Raise if a name given for a parameter is not a column, with the known name nearest to it."""
     for name in wanted:
         if name in known:
             continue
         folded = {other.casefold(): other for other in known}
         close = get_close_matches(str(name).casefold(), list(folded), n=1)
         hint = f" Did you mean {quoted(folded[close[0]])}?" if close else ""
-        raise TableError(
-            f"{source} has no column {quoted(name)} (given as {option}); its columns are {listed(known)}.{hint}"
-        )
+        given = f"{quoted(name)} (given as {option(parameter)})"
+        raise TableError(f"{source} has no column {given}; its columns are {listed(known)}.{hint}")
 
 
 @dataclass(frozen=True)

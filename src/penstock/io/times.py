@@ -10,7 +10,7 @@ import datetime as dt
 import math
 import re
 import zoneinfo
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -18,10 +18,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from penstock._messages import counted, listed, quoted
+from penstock._messages import counted, listed, option, quoted
 from penstock._types import BoolArray, FloatArray
 from penstock.io._layout import is_missing
-from penstock.io._time_texts import NAIVE, IntArray, TextTimes, Times, read_times
+from penstock.io._time_texts import NAIVE, IntArray, TextTimes, Times, is_clock_alone, read_times, with_dates
 from penstock.io.table import Notebook, TableError
 
 EARLIEST, LATEST = np.datetime64("1900-01-01", "us"), np.datetime64("2200-01-01", "us")
@@ -44,6 +44,7 @@ _DIGITS = {"dates as 20241231": 8, "times as 202412311345": 12, "times as 202412
 UNITS = (*_DIGITS, *_EPOCHS, _TICKS, _EXCEL, COUNT)
 _LONGEST_FORMAT = 200  # characters: the time that strptime takes grows with their square
 _LONGEST_NUMBER = 40  # characters
+_SAMPLE = 100  # values that show what a column holds
 _ENOUGH = 0.5  # of the values of a sample are times
 _NEARLY_ALL = 0.9
 _MISREAD = 0.05  # of the dates: if more cannot be read in the known order of day and month, it is not theirs
@@ -233,7 +234,7 @@ class TimeOptions:
                 pd.to_datetime(pd.Series(["x"]), format=self.format, errors="coerce", utc=True)
             except (ValueError, TypeError, re.error) as error:
                 raise TableError(
-                    f"time_format {quoted(self.format)} is not a format of time ({error}). Write it like "
+                    f"{option('time_format')} {quoted(self.format)} is not a format of time ({error}). Write it like "
                     f"'%d/%m/%Y %H:%M'."
                 ) from None
         if len(self.columns) > 2:
@@ -251,6 +252,7 @@ class ColumnTimes:
     text: TextTimes | None = None
     unit: str = ""
     format: str | None = None
+    carried: int = 0  # times of day without a date, which have that of a row above
 
     def reader(self, zone: dt.tzinfo | None) -> TimeReader:
         """Return how they were read."""
@@ -286,11 +288,14 @@ class ColumnTimes:
         column, read = f"column {quoted(name)}", self.text
         if self.unit:
             notebook.add("time from numbers", f"Column {quoted(name)} was read as {self.unit}.", 1, (name,))
+        if self.carried:
+            said = f"{counted(self.carried, 'time')} in {column} without a date: the date of the last row that has one"
+            notebook.add("dates carried on", f"{said} is taken.", self.carried, (name,), changed=True)
         if read is None:
             return
         if read.day_first is not None and read.decided_by != "you":
             order = "day first" if read.day_first else "month first"
-            other = "--month-first" if read.day_first else "--day-first"
+            other = option("day_first", not read.day_first)
             why = {
                 "values": "as days above 12 show",
                 "model": "as when the model was fitted",
@@ -331,13 +336,43 @@ def column_times(column: pd.Series[Any], options: TimeOptions) -> ColumnTimes:
     if kind in "iuf" and form is not None:  # read as numbers, which lose zeros at the front
         length = len(dt.datetime(2000, 12, 31, 23, 59, 59, 999_999).strftime(form))
         texts = [text and text.zfill(length) for text in texts]
+    elif form is None and sum(map(is_clock_alone, texts[:_SAMPLE])) > len(texts[:_SAMPLE]) / 2:
+        dated = with_dates(texts)
+        if dated is not None:
+            return replace(_decided_texts(dated[0], there, options), carried=dated[1])
     return _decided_texts(texts, there, options)
 
 
 def paired_times(date: pd.Series[Any], clock: pd.Series[Any], options: TimeOptions) -> ColumnTimes:
-    """Read two columns, of dates and of times of day."""
-    texts = [joined_time(day, hour) for day, hour in zip(as_texts(date), as_texts(clock), strict=True)]
+    """Read two columns, of dates and of times of day; a date may stand in the first row of each day alone."""
+    days, hours = as_texts(date), as_texts(clock)
+    if clock.dtype.kind in "iuf":  # 93000 is 9:30, or 930 if none is above 2400
+        length = 6 if clock.max() > 2400 else 4
+        hours = [hour and hour.zfill(length) for hour in hours]
+    if options.format is None and any(hour and not day for day, hour in zip(days, hours, strict=True)):
+        dated = with_dates(hours, days)
+        if dated is not None:
+            there = int(clock.notna().sum())
+            return replace(_decided_texts(dated[0], there, options), carried=dated[1])
+    texts = [joined_time(day, hour) for day, hour in zip(days, hours, strict=True)]
     return _decided_texts(texts, int((date.notna() & clock.notna()).sum()), options)
+
+
+def times_of_parts(parts: Mapping[str, pd.Series[Any]]) -> ColumnTimes:
+    """Read times of which year, month and day, or the day of the year, and what follows have columns of their own.
+
+    >>> parts = pd.DataFrame({"year": [2024, 2024], "doy": [60, 366], "hhmm": [30, 2400]})
+    >>> times_of_parts(dict(parts)).typed.strftime("%d.%m. %H:%M").tolist()
+    ['29.02. 00:30', '01.01. 00:00']
+    """
+    numbers = {name: pd.to_numeric(column, errors="coerce") for name, column in parts.items()}
+    date = {name: numbers.get(name, 1) for name in ("year", "month", "day")}
+    start = pd.to_datetime(pd.DataFrame(date, index=numbers["year"].index), errors="coerce")
+    hours = numbers.get("hour", numbers["hhmm"] // 100 if "hhmm" in numbers else 0)
+    minutes = numbers.get("minute", numbers["hhmm"] % 100 if "hhmm" in numbers else 0)
+    seconds = 3600 * hours + 60 * minutes + numbers.get("second", 0) + 86_400 * (numbers.get("doy", 1) - 1)
+    times = pd.DatetimeIndex(start + pd.to_timedelta(pd.Series(seconds, index=start.index), unit="s")).as_unit("us")
+    return ColumnTimes(np.count_nonzero(times.notna()) / max(1, len(times)), typed=times)
 
 
 def joined_time(day: str, hour: str) -> str:
@@ -548,7 +583,8 @@ def _with_zone(
     written = [f"{'-' if each < 0 else '+'}{abs(each) // 60:02d}:{abs(each) % 60:02d}" for each in different[:4]]
     shown = ", ".join(f"{offset} ({count:,})" for offset, count in zip(written, counts, strict=False))
     said = f"The time stamps in column {quoted(column)} have {len(different)} offsets from UTC: {shown}. They are now"
-    notebook.add("mixed offsets", f"{said} in UTC; another zone can be set.", len(different), (column,), changed=True)
+    said = f"{said} in UTC; another zone can be set ({option('timezone')})."
+    notebook.add("mixed offsets", said, len(different), (column,), changed=True)
     return index
 
 

@@ -454,11 +454,14 @@ def connect(address: str) -> Iterator[Any]:
     penstock.scale.cluster.ClusterError: There is no Dask scheduler at nowhere...
     """
     distributed = _distributed()
+    from dask import config
+
     try:
-        client = distributed.Client(address, timeout="15s")
+        # A client that is the default sets Dask's scheduler before it connects, and leaves it so if it cannot.
+        client = distributed.Client(address, timeout="15s", set_as_default=False)
     except (OSError, TimeoutError, ValueError) as error:
         raise ClusterError(f"There is no Dask scheduler at {address}: {error}") from error
-    with _closed_in_time(client):
+    with _closed_in_time(client), client.as_current(), config.set(scheduler="dask.distributed"):
         yield client
 
 

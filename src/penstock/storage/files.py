@@ -36,11 +36,11 @@ _LONGEST_NAME = 40  # characters of the file's name in that of the temporary one
 _CANNOT_SYNC = {errno.EACCES, errno.EINVAL, errno.ENOTSUP}  # folders of some systems
 
 
-def replace_file(path: Path, pieces: Iterable[memoryview]) -> None:
+def replace_file(path: Path, pieces: Iterable[memoryview], *, private: bool = False) -> None:
     """Replace the content of a file atomically, and return when the new content will survive a power cut.
 
     It is written to a temporary file in the same folder, which is then renamed. A link stays a link, permissions are
-    kept; a folder or a device (/dev/null) is refused.
+    kept; a folder or a device (/dev/null) is refused. A new file that is `private` can be read by its owner alone.
     """
     target, mode = Path(os.path.realpath(path)), None
     if target.exists():
@@ -49,7 +49,8 @@ def replace_file(path: Path, pieces: Iterable[memoryview]) -> None:
             raise StorageError(f"Cannot write {target}: it exists and is not a file. Choose another path.")
     temporary = target.with_name(f".{target.name[:_LONGEST_NAME]}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
     try:
-        with temporary.open("xb") as stream:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        with os.fdopen(os.open(temporary, flags, 0o600 if private else 0o666), "wb") as stream:
             if mode is not None:
                 temporary.chmod(stat.S_IMODE(mode))
             for piece in pieces:

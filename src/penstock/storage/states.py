@@ -72,6 +72,8 @@ _STEPS[[ord("]"), ord("}")]] = -1
 def write_state(path: str | os.PathLike[str], kind: str, state: dict[str, Any]) -> None:
     """Write a state to a file atomically: the old file stays until the new one is safely on the disk.
 
+    States hold readings: only the owner can read a new file.
+
     path : any name; usually it ends in ".safetensors".
     kind : what it is, for `read_state` to compare.
     state : keys are str. Values are None, bool, int, float (also NaN and infinities), str, NumPy arrays of bool, int,
@@ -80,7 +82,7 @@ def write_state(path: str | os.PathLike[str], kind: str, state: dict[str, Any]) 
     """
     if type(kind) is not str:
         raise TypeError(f"kind must be a str; got {kind!r}.")
-    replace_file(Path(path), _encode_file(kind, state))
+    replace_file(Path(path), _encode_file(kind, state), private=True)
 
 
 def state_to_bytes(kind: str, state: dict[str, Any]) -> bytes:
