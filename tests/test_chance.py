@@ -155,12 +155,12 @@ def test_nine_of_ten_tables_of_the_distribution_have_nothing_that_stands_out() -
     ("added", "words"),
     [
         ([], "Nothing stands out: the highest score is one that chance gives to about 0.6 rows of a normal table"),
-        ([5.6], "1 row stands out; about 0.02 would be expected by chance."),
-        ([7.0, 7.0], "2 rows (1 different score) clearly stand out; about 0.001 would be expected by chance."),
-        ([25.0], "1 row clearly stands out; fewer than 0.001 would be expected by chance."),
+        ([5.6], "1 row stands out; fewer than 0.05 would be expected by chance."),
+        ([7.0, 7.0], "2 rows (1 different score) clearly stand out; fewer than 0.05 would be expected by chance."),
+        ([25.0], "1 row clearly stands out; fewer than 0.05 would be expected by chance."),
         (
             [25.0, 5.3],
-            "1 row clearly stands out; fewer than 0.001 would be expected by chance. 2 rows in all stand out",
+            "1 row clearly stands out; fewer than 0.05 would be expected by chance. 2 rows in all stand out",
         ),
     ],
 )

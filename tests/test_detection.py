@@ -422,7 +422,14 @@ def test_another_season_is_said_to_differ_as_a_whole():
     table = pd.DataFrame(rows).add_prefix("sensor_")
     table.insert(0, "time", pd.date_range("2024-05-01", periods=400, freq="h"))
     summer = table["time"][199]
-    assert "100% of the rows judged" in kinds(penstock.detect(table, train_until=str(summer)))["many findings"]
+    found = penstock.detect(table, train_until=str(summer))
+    assert "9 of 9 tags have shifted" in kinds(found)["no longer fits"]
+    assert [round(shift.by / 30) for shift in found.shifts] == [1] * 9
+    assert not found.incidents
+    assert (
+        "100% of the rows judged"
+        in kinds(penstock.detect(table, train_until=str(summer), method="knn"))["many findings"]
+    )
     assert "many findings" not in kinds(penstock.detect(table))
 
 

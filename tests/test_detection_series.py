@@ -158,10 +158,10 @@ def test_in_a_healthy_record_nothing_stands_out(seed):
     found = detect(healthy(seed=seed), most_explained=0)
     assert found.verdict.kind == "nothing"
     assert found.verdict.sentence.startswith("Nothing stands out: ")
-    assert (found.incident_table["expected_by_chance"] > 0.1).all()
-    listed = found.incident_table["expected_by_chance"] <= 1  # or, where chance gives all of it, the highest rows
-    assert listed.all() or not listed.any()
-    assert len(listed) > 0
+    assert not found.incidents
+    assert found.incident_table.empty
+    assert len(found.stretches) > 0
+    assert (found.stretches["expected_by_chance"] > 0.1).all()
 
 
 def test_of_a_short_record_nothing_is_known_and_it_is_said():
@@ -193,7 +193,9 @@ def test_a_list_has_the_length_that_was_asked_for_and_the_verdict_counts_what_st
     assert np.flatnonzero(listed.flags).tolist() == sorted(np.argsort(-found.scores, kind="stable")[:top])
     expected = listed.incident_table["expected_by_chance"]
     assert (listed.verdict.kind, listed.verdict.found) == ("clearly", int((expected <= 1).sum()))
-    assert (len(expected) > listed.verdict.found) == (top == 100)
+    assert (expected <= 1).all()
+    assert (len(listed.stretches) > 0) == (top == 100)
+    assert (listed.stretches["expected_by_chance"] > 1).all()
 
 
 @pytest.mark.parametrize("threshold", [0.01, Fixed(2.0)])
@@ -304,7 +306,7 @@ def test_rows_without_order_are_compared_with_what_chance_gives():
         assert found.flags.sum() == 25  # the list is as long as ever
         extra.append(found.verdict.found - 3)
         if extra[-1] == 0:
-            sentence = "3 rows clearly stand out; fewer than 0.001 would be expected by chance."
+            sentence = "3 rows clearly stand out; fewer than 0.05 would be expected by chance."
             assert found.verdict.sentence == sentence
     assert min(extra) == 0
     assert sum(extra) <= 4
@@ -325,7 +327,7 @@ def test_new_rows_of_a_detector_with_rates_are_compared_with_those():
     found = detect(table, train_until=399, most_explained=0)
     assert (found.verdict.kind, found.verdict.found) == ("clearly", int(found.flags.sum()))
     assert f"{found.flags.sum()} of 100 rows are above the threshold; about 0.5 normal ones" in found.verdict.sentence
-    assert "stand out: fewer than 0.001 normal ones would score as high" in found.verdict.sentence
+    assert "stand out: fewer than 0.05 normal ones would score as high" in found.verdict.sentence
 
 
 @pytest.mark.parametrize("method", ["knn", "nsnmf"])
@@ -349,14 +351,14 @@ BY_CHANCE = "would be expected by chance in 9 h."
 @pytest.mark.parametrize(
     ("expected", "kind", "found", "words"),
     [
-        ([0.004], "clearly", 1, f"1 incident stands out, near certain; about 0.004 {BY_CHANCE}"),
+        ([0.004], "clearly", 1, f"1 incident stands out, near certain; fewer than 0.05 {BY_CHANCE}"),
         ([0.05], "some", 1, f"1 incident stands out, near certain; about 0.05 {BY_CHANCE}"),
         ([0.05, 0.004], "clearly", 2, f"2 incidents stand out, all near certain; about 0.05 {BY_CHANCE}"),
         ([0.4, 0.004], "clearly", 2, f"2 incidents stand out, 1 of them near certain; about 0.4 {BY_CHANCE}"),
-        ([3.0, 0.05], "some", 1, f"1 of 2 incidents stands out, near certain; about 0.05 {BY_CHANCE}"),
-        ([3.0, 0.4, 0.05], "some", 2, f"2 of 3 incidents stand out, 1 of them near certain; about 0.4 {BY_CHANCE}"),
-        ([0.4], "nothing", 1, f"Nothing stands out: one incident is listed, and about 0.4 {BY_CHANCE}"),
-        ([3.0, 0.4], "nothing", 2, f"Nothing stands out: 2 incidents are listed, and about 3 {BY_CHANCE}"),
+        ([3.0, 0.05], "some", 1, f"1 incident stands out, near certain; about 0.05 {BY_CHANCE}"),
+        ([3.0, 0.4, 0.05], "some", 2, f"2 incidents stand out, 1 of them near certain; about 0.4 {BY_CHANCE}"),
+        ([0.4], "nothing", 0, f"Nothing stands out: about 0.4 stretches as high as the highest {BY_CHANCE}"),
+        ([3.0, 0.4], "nothing", 0, f"Nothing stands out: about 0.4 stretches as high as the highest {BY_CHANCE}"),
         ([], "nothing", 0, "Nothing stands out: no episode is as high as the one that chance would give in 9 h."),
         (
             [0.2, 0.2, 0.3, 0.4, 0.4, 0.5, 0.5],
@@ -381,7 +383,7 @@ def test_verdicts_on_incidents_in_words(expected, kind, found, words):
         ([5e-5], "some", "1 of 1,000 rows is above the threshold; about 5 normal ones would be. It stands out: about "
          "0.05 normal ones would score as high."),
         ([5e-6, 0.004], "clearly", "2 of 1,000 rows are above the threshold; about 5 normal ones would be. 1 of them "
-         "stands out: about 0.005 normal ones would score as high."),
+         "stands out: fewer than 0.05 normal ones would score as high."),
         ([5e-6, 1e-4], "clearly", "2 of 1,000 rows are above the threshold; about 5 normal ones would be. All of them "
          "stand out: about 0.1 normal ones would score as high."),
         ([0.003] * 40, "some", "40 of 1,000 rows are above the threshold; about 5 normal ones would be. All of them "
@@ -402,3 +404,29 @@ def test_the_period_of_the_verdict_is_what_was_recorded():
     found = detect(table, most_explained=0).verdict.sentence.rpartition(" in ")[2]
     assert abs(float(found.split()[0]) - float(period.split()[0])) <= 0.02 * float(period.split()[0])
     assert found.split()[1] == period.split()[1]
+
+
+def test_later_rows_that_differ_throughout_are_no_incident_but_a_model_that_no_longer_fits():
+    table = healthy().copy()
+    half = len(table) // 2
+    shifted = table.columns[2]
+    size = 8 * float(table[shifted].std())
+    table.loc[half:, shifted] += size
+    found = detect(table, train_until=table["time"][half - 1], most_explained=0)
+    assert [shift.name for shift in found.shifts] == [shifted]
+    (shift,) = found.shifts
+    assert half <= shift.since <= half + 5
+    assert shift.by == pytest.approx(size, rel=0.3)
+    note = next(note for note in found.notes if note.kind == "no longer fits")
+    assert note.columns == (shifted,)
+    assert all(incident.end - incident.start < half // 2 for incident in found.incidents)
+
+
+def test_a_fault_in_a_part_of_the_later_rows_is_an_incident_and_the_model_fits():
+    table = healthy().copy()
+    half = len(table) // 2
+    shifted = table.columns[2]
+    table.loc[half + half // 3 :, shifted] += 8 * float(table[shifted].std())
+    found = detect(table, train_until=table["time"][half - 1], most_explained=0)
+    assert not found.shifts
+    assert "no longer fits" not in {note.kind for note in found.notes}

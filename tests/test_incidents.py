@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from naive import incidents as naive
 
-from penstock.explain import condition_in_words, find_incidents, group_events, incident_table
+from penstock.columns import InputRole
+from penstock.explain import NEW_STATE, condition_in_words, find_incidents, group_events, incident_table
+from penstock.explain._sensor_conditions import has_failed
 
 N = 400
 
@@ -70,24 +73,38 @@ def find(flags, scores, evidence, expected, readings, starts, names=None, units=
 @given(plans)
 def test_incidents_are_those_of_the_slow_twin(plan):
     given_series = plan.make()
-    flags, scores, evidence, _, _, starts = given_series
+    flags, scores, evidence, expected, readings, starts = given_series
     events = group_events(flags, scores, None, gap=6)
     rows = [events.rows_of(event).tolist() for event in range(1, len(events) + 1)]
-    expected = naive.incidents(rows, evidence.tolist(), starts.tolist())
+    lists = evidence.tolist(), starts.tolist()
+    parts = naive.incidents(rows, *lists)
+    inside = {row for _, start, end in parts for row in range(start, end + 1)}
+    elsewhere = [row for row in range(plan.n) if row not in inside]
+    sizes = [
+        naive.off(j, readings.tolist(), expected.tolist(), starts.tolist(), elsewhere) for j in range(evidence.shape[1])
+    ]
     found = find(*given_series)
-    assert [(one.rows.tolist(), one.start, one.end) for one in found] == expected
-    for one in found:
-        where = (one.rows.tolist(), one.start)
-        onsets = [naive.onset(j, *where, evidence.tolist(), starts.tolist()) for j in range(evidence.shape[1])]
+    assert [one.rows.tolist() for one in found] == [part[0] for part in parts]
+    for number, (one, part) in enumerate(zip(found, parts, strict=True)):
+        before = parts[number - 1][0][-1] if number else -1
+        deciding = [sizes[j] for j in naive.deciding(part[0], evidence.tolist())]
+        runs = naive.runs_of(part, before, deciding, starts.tolist())
+        assert (list(one.runs), one.start, one.end) == (runs, runs[0][0], runs[-1][1])
+        onsets = [naive.onset(j, part[0], part[1], runs, *lists, sizes[j]) for j in range(evidence.shape[1])]
         out = [sensor for sensor in one.sensors if sensor.onset >= 0]
         assert {sensor.column: sensor.onset for sensor in out} == {
             j: row for j, row in enumerate(onsets) if row is not None
         }
-        ranking = naive.ranking(*where, one.end, evidence.tolist(), starts.tolist())
-        assert [sensor.column for sensor in out] == ranking
+        if not any(sensor.certain for sensor in out):  # a sensor that has failed comes first
+            assert [sensor.column for sensor in out] == naive.ranking(part[0], onsets, runs, evidence.tolist())
         means = naive.mean_evidence(evidence.tolist(), one.rows.tolist())
         np.testing.assert_allclose([s.mean_evidence for s in one.sensors], [means[s.column] for s in one.sensors])
         assert out or one.source == "state"
+        if out and one.source not in ("sensor",):
+            new = naive.new_state(
+                [row for a, b in runs for row in range(a, b + 1)], readings.tolist(), expected.tolist(), elsewhere
+            )
+            assert (one.kind == NEW_STATE) == (new and not any(has_failed(sensor) for sensor in out))
 
 
 @settings(max_examples=100, deadline=None)
@@ -100,9 +117,12 @@ def test_every_flagged_row_belongs_to_one_incident_and_none_crosses_a_start(plan
     assert sorted(rows.tolist()) == np.flatnonzero(flags).tolist()
     for one in found:
         assert not starts[one.start + 1 : one.end + 1].any()
-        assert one.start <= one.rows[0] <= one.peak <= one.rows[-1] <= one.end
+        assert one.start == one.runs[0][0] <= one.runs[-1][1] == one.end
+        assert all(first <= last for first, last in one.runs)
+        assert all(a[1] + 7 <= b[0] for a, b in pairwise(one.runs))
+        assert one.rows[0] <= one.peak <= one.rows[-1]
         assert one.peak_score == scores[one.rows].max() == scores[one.peak]
-        assert all(sensor.onset == -1 or one.start <= sensor.onset <= one.rows[-1] for sensor in one.sensors)
+        assert all(sensor.onset == -1 or one.start <= sensor.onset <= one.end for sensor in one.sensors)
     assert sorted(one.rank for one in found) == list(range(1, len(found) + 1))
     assert [one.number for one in sorted(found, key=lambda one: one.rank)] == [
         1 + k for k in np.argsort([-one.peak_score for one in found], kind="stable")
@@ -170,6 +190,92 @@ def test_start_is_where_the_first_sensor_leaves_its_range_and_sensors_are_in_ord
     assert found.reason == "Probably the machine: 3 sensors clearly left their range, 's2' first."
 
 
+def test_an_incident_lasts_as_long_as_readings_are_off_and_tells_its_interruptions():
+    expected, readings, evidence = healthy()
+    evidence[80:300, 1] = 3.0  # what moving means make of two short runs
+    for begin in (100, 260):
+        readings[begin : begin + 12, 1] += 2
+    found = one_incident(expected, readings, evidence)
+    assert found.runs == ((100, 111), (260, 271))
+    assert (found.start, found.end, found.sensors[0].onset) == (100, 271, 100)
+    assert len(found.rows) == 220  # every flagged row belongs to an incident
+    readings[112:260, 1] += 2
+    assert one_incident(expected, readings, evidence).runs == ((100, 271),)
+
+
+def test_what_moved_first_is_a_strong_sensor_and_the_same_for_all_who_ask():
+    expected, readings, evidence = healthy()
+    evidence[100:140] = [5.0, 4.0, 1.1, 0.0]
+    readings[90:150] = expected[90:150]
+    readings[104:140, 0] += 2
+    readings[110:140, 1] -= 2
+    readings[100:140, 2] += 0.5  # earlier, but no more than drawn along
+    found = one_incident(expected, readings, evidence)
+    assert found.moved_first == (0,)
+    assert min(sensor.onset for sensor in found.sensors) == found.start == 104
+    assert incident_table([found]).loc[1, "first_out"] == "s0"
+
+
+def test_the_direction_is_that_of_the_median_not_of_the_farthest_row():
+    expected, readings, evidence = healthy()
+    evidence[100:140, 1] = 5.0
+    readings[100:140, 1] -= 2
+    readings[120, 1] += 60
+    assert one_incident(expected, readings, evidence).sensors[0].direction == "below"
+    readings[105:120, 1] += 4
+    assert one_incident(expected, readings, evidence).sensors[0].direction == "above and below"
+
+
+def test_sensors_that_agree_where_they_never_were_are_unusual_operation():
+    expected, readings, evidence = healthy(6)
+    evidence[100:140] = 3.0
+    for values in (expected, readings):
+        values[100:140] += 60.0
+    readings[100:140] += 0.5  # beyond what is expected, but little against the way that all went
+    found = one_incident(expected, readings, evidence)
+    assert (found.kind, found.source) == (NEW_STATE, "state")
+    expected[100:140] -= 60.0  # now they contradict each other
+    assert one_incident(expected, readings, evidence).kind != NEW_STATE
+
+
+def test_settings_states_and_drivers_that_moved_with_an_incident_are_told():
+    expected, readings, evidence = healthy(6)
+    roles = [InputRole()] * 3 + [
+        InputRole("setting", scored=False, named=False),
+        InputRole("state", levels=(0.0, 1.0)),
+        InputRole("driver", scored=False, named=False),
+    ]
+    readings[:, 3] = np.where(np.arange(N) < 98, 4.5, 4.7)
+    readings[:, 4] = expected[:, 4] = np.isin(np.arange(N), range(103, 140))
+    readings[100:140, 5] += 100
+    evidence[100:140, :3] = 5.0
+    readings[100:140, :3] += 2
+    scores, names = evidence.max(axis=1), [f"s{j}" for j in range(6)]
+    events = group_events(scores > 2, scores, None, gap=6)
+    units = ("", "", "", "bar", "", "m³/s")
+    (found,) = find_incidents(events, scores, evidence, expected, readings, np.arange(N) == 0, names, units, roles)
+    told = [(each.name, each.row, each.text.split(",")[0].split(" 1")[0]) for each in found.circumstances]
+    assert told == [("s3", 98, "changed from 4.5 to 4.7 bar"), ("s5", 100, "reached"), ("s4", 103, "switched on")]
+    assert incident_table([found]).loc[1, "circumstances"][2] == "s4 switched on"
+    readings[:, 3] = np.arange(N) // 5 % 2  # it changes all the time
+    (found,) = find_incidents(events, scores, evidence, expected, readings, np.arange(N) == 0, names, units, roles)
+    assert "s3" not in [each.name for each in found.circumstances]
+
+
+def test_a_sensor_is_not_frozen_where_all_others_stand_still():
+    def all_stand_still(expected, readings):
+        readings[100:120] = readings[99]
+        expected[100:120, 1] += np.linspace(0, 9, 20)
+
+    assert "frozen" not in condition(all_stand_still)[0]
+
+    def one_stands_still(expected, readings):
+        readings[100:120, 1] = readings[99, 1]
+        expected[100:120, 1] += np.linspace(0, 9, 20)
+
+    assert condition(one_stands_still)[0] == "frozen"
+
+
 def test_an_event_is_split_where_its_cause_changes_but_not_where_a_fault_spreads():
     expected, readings, evidence = healthy(8)
     evidence[100:120, 0] = evidence[120:140, 5] = 6.0
@@ -235,8 +341,9 @@ def test_a_frozen_sensor_is_certain_if_others_say_that_it_should_move():
 
     def for_a_third_of_the_incident(expected, readings):
         readings[100:107, 1] = readings[99, 1]
+        readings[107:120, 1] += 1
 
-    assert condition(for_a_third_of_the_incident)[0] == ""
+    assert "frozen" not in condition(for_a_third_of_the_incident)[0]
 
 
 def test_a_sensor_at_zero():
@@ -388,7 +495,9 @@ def test_similar_earlier_incidents_have_the_same_sensors_in_the_same_direction()
 
 def test_the_table_has_times_where_there_are_times():
     expected, readings, evidence = healthy()
-    evidence[100:120, 1], evidence[98:125, 1] = 0.0, 4.0
+    evidence[100:120, 1], evidence[90:140, 1] = 0.0, 4.0
+    readings[90:140] = expected[90:140]
+    readings[98:125, 1] += 1
     scores = np.where(np.isin(np.arange(N), range(100, 120)), 3.0, 0.0)
     found = find(scores > 2, scores, evidence, expected, readings, np.arange(N) == 0)
     time = pd.date_range("2024-05-01", periods=N, freq="10min")
@@ -396,5 +505,6 @@ def test_the_table_has_times_where_there_are_times():
     assert (row["start"], row["end"], row["peak"]) == (time[98], time[124], time[100])
     assert row["duration"] == pd.Timedelta("260min")
     assert (row["first_sensor"], row["first_out"], row["sensors"], row["similar"]) == ("s1", "s1", 1, ())
+    assert row["runs"] == ((time[98], time[124]),)
     assert incident_table(found).loc[1, ["start", "end", "duration"]].tolist() == [98, 124, 27]
     assert incident_table([], time).empty

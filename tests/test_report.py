@@ -167,7 +167,7 @@ def test_an_incident_names_what_moved_first_and_what_followed():
     assert len(known.sensors) == 5
     later = [replace(sensor, onset=known.start + 4 - place) for place, sensor in enumerate(known.sensors)]
     never = replace(later[0], onset=-1)  # at the front by its evidence, but it did not leave its range
-    incident = replace(known, sensors=(never, *later[1:]))
+    incident = replace(known, sensors=(never, *later[1:]), moved_first=(later[-1].column,))
     page = to_html(replace(findings, incidents=(findings.incidents[0], incident, findings.incidents[2])))
     article = article_of(page, 2)
     shown = re.findall(r'<p class="who"><bdi class="name">(\w+) .*?<p class="what">(?:<time>(.*?)</time>)?', article)
@@ -186,10 +186,13 @@ def test_a_sensor_that_moved_early_is_shown_whatever_its_rank():
     strong = [
         replace(base, column=j, name=findings.names[j], onset=known.start + 3, mean_evidence=9.0) for j in range(4)
     ]
-    weak = replace(base, column=4, name=findings.names[4], onset=known.start, mean_evidence=2.5)
+    weak = replace(base, column=4, name=findings.names[4], onset=known.start, mean_evidence=4.0)
     many = (*strong, *strong, *strong, weak)  # more than there are charts
     page = to_html(
-        replace(findings, incidents=(findings.incidents[0], replace(known, sensors=many), findings.incidents[2]))
+        replace(
+            findings,
+            incidents=(findings.incidents[0], replace(known, sensors=many, moved_first=(4,)), findings.incidents[2]),
+        )
     )
     article = article_of(page, 2)
     first = re.search(r'<p class="who"><bdi class="name">(.*?)</bdi>', article)[1]

@@ -22,7 +22,14 @@ _MOST_OF_A_ROLE, _MOST_DOUBTS = 12, 3
 _LONGEST_NAME, _SHORTEST_NAME, _LONGEST_UNIT = 60, 16, 10
 _PLURALS = {"quality": "quality", "text": "text", "empty": "empty columns"}
 _HEADINGS = ("unit", "every", "5 to 95 %", "lowest", "highest", "missing", "bad")
-SAID = ("gaps", "joined files", "aligned", "roles", "left out columns")  # kinds of notes that `data_lines` has
+SAID = (
+    "gaps",
+    "joined files",
+    "aligned",
+    "roles",
+    "drivers by name",
+    "left out columns",
+)  # kinds of notes that `data_lines` has
 
 
 def doubt_lines(doubts: Sequence[Note]) -> list[str]:

@@ -6,15 +6,18 @@ import csv
 import datetime as dt
 import inspect
 import io
+import shlex
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 
+from penstock._messages import spelled_by
 from penstock.cli._console import CommandError
 from penstock.options import Option, described
 
@@ -103,6 +106,19 @@ def option_name(parameter: Any) -> str:
     return longest.lstrip("-")
 
 
+def spelled_option(context: typer.Context, name: str, value: object) -> str:
+    """Return an option of a command as it is typed, with a value if one is given."""
+    parameters = {each.name: each for each in context.command.params}
+    flag = f"--{name.replace('_', '-')}"
+    if name in parameters:
+        known = parameters[name]
+        flag = max(known.secondary_opts if value is False else known.opts, key=len)
+    words = {" ": "space", "\t": "tab"}
+    if value is None or isinstance(value, bool):
+        return flag
+    return f"{flag} {words.get(str(value), shlex.quote(str(value)))}"
+
+
 def place_of(context: typer.Context, name: str) -> str:
     """Return where the value of a parameter was given: "--alpha", or "watch.toml: alpha"."""
     parameter = next(parameter for parameter in context.command.params if parameter.name == name)
@@ -116,10 +132,12 @@ def place_of(context: typer.Context, name: str) -> str:
 def plain_errors(context: typer.Context, place: str = "") -> Iterator[None]:
     """Inside this block, errors that a user can put right end the command with one line and exit code 2.
 
-    An error with a `parameter` names the option instead, where the command has it.
+    An error with a `parameter` names the option instead, where the command has it; messages name options as they are
+    typed.
     """
     try:
-        yield
+        with spelled_by(partial(spelled_option, context)):
+            yield
     except MemoryError:
         raise CommandError(f"{place}There is not enough memory. Read fewer rows or columns.") from None
     except OSError as error:

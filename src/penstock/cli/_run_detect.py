@@ -28,7 +28,7 @@ from penstock.cli._console import (
     print_text,
     printable,
 )
-from penstock.cli._data_text import doubt_lines, print_data
+from penstock.cli._data_text import data_lines, doubt_lines, print_data
 from penstock.cli._options import chosen_options, place_of, plain_errors
 from penstock.cli._summary import method_lines, note_lines, summary_lines
 from penstock.detection import (
@@ -142,8 +142,9 @@ def _given(
             given["parameters"] = chosen_options(MethodParameters, context)
         if "threshold" in given:
             given["threshold"] = _threshold(given["threshold"])
-        if "separator" in given:
-            given["separator"] = _SEPARATORS.get(given["separator"], given["separator"])
+        for name in ("separator", "thousands"):
+            if name in given:
+                given[name] = _SEPARATORS.get(given[name], given[name])
         if ("fault_values" in given or "unknown_values" in given) and "label" not in given:
             raise ValueError("--fault-value and --unknown-value need --label, the column that holds these values.")
         check_options(job(**given))
@@ -265,7 +266,11 @@ def _conclude(context: typer.Context, findings: Findings, paths: dict[str, Path]
         summary = {
             **summarize(findings),
             "verdict": plain(findings.verdict),
-            "incidents": list(incident_records(findings)),
+            "check_first": [note.message for note in findings.data.doubts],
+            "data": data_lines(findings.data),
+            "incidents": sorted(incident_records(findings), key=lambda incident: incident["rank"]),
+            "notes": [plain(note) for note in findings.notes],
+            "warnings": said,
             "files": [str(path) for path in files],
         }
         print_text(as_json(summary, indent=2, ensure_ascii=True))

@@ -11,11 +11,13 @@ import pandas as pd
 from penstock._messages import counted, duration_in_words
 from penstock.cli._console import printable
 from penstock.cli._data_text import SAID, data_lines
-from penstock.detection import Findings
+from penstock.detection import NO_LONGER_FITS, Findings
+from penstock.explain import NEW_STATE
 from penstock.io import Note
-from penstock.report.words import SOURCES, by_chance, duration, how_sure
+from penstock.report.words import SOURCES, by_chance, how_long, how_sure
 
 _MOST_INCIDENTS, _MOST_EVENTS, _MOST_DAYS, _MOST_NOTES = 10, 10, 7, 20
+_MOST_STRETCHES, _MOST_CIRCUMSTANCES = 5, 2
 _MOST_BESIDE_INCIDENTS = 5  # events, where incidents are listed before them
 _GRADES = ("expected_by_chance", "severity", "standing", "false_alarm_rate")  # columns of events, one of them
 _METHOD = "method"  # the kind of the note on the method
@@ -27,14 +29,23 @@ def summary_lines(findings: Findings, files: Sequence[Path], warnings: Sequence[
 
     What was understood of the data comes before the incidents, with what was read without confidence first of all.
     """
-    lines = [findings.verdict.sentence, _rows(findings), *data_lines(findings.data), *method_lines(findings.notes)]
-    lines += _incident_lines(findings)
-    lines += [*_counts(findings), *_event_lines(findings)]
+    fits = [str(note) for note in findings.notes if note.kind == NO_LONGER_FITS]
+    lines = [
+        findings.verdict.sentence,
+        *fits,
+        _rows(findings),
+        *data_lines(findings.data),
+        *method_lines(findings.notes),
+    ]
+    lines += [*_incident_lines(findings), *_stretch_lines(findings)]
+    unusual = findings.evidence is None or len(findings.incidents)
+    if unusual:
+        lines += [*_counts(findings), *_event_lines(findings)]
     days = findings.days
-    if len(days):
+    if len(days) and unusual:
         texts = [f"{str(day)[:10]} ({count:,})" for day, count in zip(days.index, days["rows"], strict=True)]
         lines += ["", f"Event days (findings): {', '.join(_first(texts, _MOST_DAYS))}"]
-    others = [note for note in findings.notes if note.kind not in SAID and not note.doubt]
+    others = [note for note in findings.notes if note.kind not in (*SAID, NO_LONGER_FITS) and not note.doubt]
     lines += [*_agreement(findings), *note_lines(others, warnings)]
     if files:
         lines += ["", *(f"Written: {path}" for path in files)]
@@ -79,7 +90,7 @@ def _counts(findings: Findings) -> Iterator[str]:
 
 
 def _incident_lines(findings: Findings) -> Iterator[str]:
-    """Yield the most severe incidents: when, how sure, where to look first and what moved first, sensor or machine."""
+    """Yield the most severe incidents: when, how sure, where to look first, what moved first, sensor or machine."""
     incidents = findings.incident_table
     if not len(incidents):
         return
@@ -87,31 +98,51 @@ def _incident_lines(findings: Findings) -> Iterator[str]:
     yield "Incidents, the most severe first:"
     for incident in incidents.sort_values("rank").head(_MOST_INCIDENTS).reset_index().to_dict("records"):
         chance = by_chance(incident["expected_by_chance"])
-        sure = f"{how_sure(incident['expected_by_chance'])} ({chance})" if chance else "how sure is not known"
+        word = how_sure(incident["expected_by_chance"], incident["kind"])
+        sure = f"{word} ({chance})" if chance else word if incident["kind"] == NEW_STATE else "how sure is not known"
         group = f"{_cut(str(incident['group']))}, " if "group" in incident else ""
         yield f"  {incident['incident']}: {group}{_span(incident)}, {sure}"
         first, out = incident["first_sensor"], incident["first_out"]
         condition = f" ({_cut(incident['condition'])})" if incident["condition"] else ""
         moved = ", which moved first" if out == first else f"; {_cut(out)} moved first" if out else ""
+        source = "" if incident["kind"] == NEW_STATE else f"; {SOURCES[incident['source']]}"
         count = f", {counted(incident['sensors'], 'sensor')} out of range" if incident["source"] == "machine" else ""
+        with_it = "".join(f"; with it {_cut(text)}" for text in incident["circumstances"][:_MOST_CIRCUMSTANCES])
         similar = f"; like incident {', '.join(map(str, incident['similar']))}" if incident["similar"] else ""
-        yield f"     look first at {_cut(first)}{condition}{moved}; {SOURCES[incident['source']]}{count}{similar}"
+        yield f"     look first at {_cut(first)}{condition}{moved}{source}{count}{with_it}{similar}"
     more = len(incidents) - _MOST_INCIDENTS
     if more > 0:
         yield f"  … and {more:,} more"
     yield ""
 
 
+def _stretch_lines(findings: Findings) -> Iterator[str]:
+    """Yield the highest stretches that are no incidents in a line each, where there are no incidents."""
+    stretches = findings.stretches
+    if not len(stretches) or len(findings.incidents):
+        return
+    yield ""
+    yield "The highest stretches, none of them unusual:"
+    for stretch in stretches.sort_values("rank").head(_MOST_STRETCHES).to_dict("records"):
+        group = f"{_cut(str(stretch['group']))}, " if "group" in stretch else ""
+        chance = by_chance(stretch["expected_by_chance"])
+        yield f"  {group}{_span(stretch)}: {_cut(stretch['first_sensor'])}{f'; {chance}' if chance else ''}"
+    more = len(stretches) - _MOST_STRETCHES
+    if more > 0:
+        yield f"  … and {more:,} more"
+
+
 def _span(incident: Mapping[Any, Any]) -> str:
-    """Return when an incident was, and how long it lasted."""
+    """Return when an incident was, how long it lasted, and how it was interrupted."""
     start, end = _when(incident["start"]), _when(incident["end"])
     is_time = isinstance(incident["start"], pd.Timestamp)
+    length = how_long(incident["start"], incident["end"], incident["duration"], incident["runs"])
     if start == end:
-        return f"{'' if is_time else 'row '}{start} (one row)"
+        return f"{'' if is_time else 'row '}{start} ({length})"
     if is_time:
         until = end[11:] if start[:10] == end[:10] else end
-        return f"{start} to {until} ({duration(incident['duration'])})"
-    return f"rows {start} to {end}"
+        return f"{start} to {until} ({length})"
+    return f"rows {start} to {end}" + (f" ({length})" if len(incident["runs"]) > 1 else "")
 
 
 def _event_lines(findings: Findings) -> Iterator[str]:

@@ -135,10 +135,10 @@ class Job:
         if excluded.any():
             candidates = candidates.only(~excluded)
         checks = check_table(candidates, progress, good[~excluded])
-        checks = give_roles(checks, candidates, self.roles, as_names(options.drivers))
         method, chosen = _choose_method(options, table)
         detector = _make_detector(options, method)
         over_time = isinstance(detector, SensorDetector)
+        checks = give_roles(checks, candidates, self.roles, as_names(options.drivers), recognise=over_time)
         inputs, notes = choose_columns(
             candidates,
             checks,
@@ -339,7 +339,8 @@ def detect(source: Any, **given: Any) -> Findings:
         levels), "setting", "driver", "counter", "quality" or "label"; see `penstock.columns.ColumnReport`.
     drivers : names
         Columns that explain others, such as inflow, level or weather, and are never scored nor named. A method that
-        cannot use them so leaves them out.
+        cannot use them so leaves them out. The method sensors also takes columns for drivers that are named like the
+        weather, the inflow, the grid or a set point, and a note says which; `roles` changes it.
     fault_values, unknown_values : value or values
         Of the label, those that mean a fault, and those of rows of which nothing is known, which are judged but not
         counted. With `fault_values` all others are normal; without, see `penstock.explain.known_faults`.
@@ -417,7 +418,7 @@ def detect(source: Any, **given: Any) -> Findings:
     >>> plant.insert(0, "time", pd.date_range("2024-05-01", periods=600, freq="10min"))
     >>> findings = detect(plant)
     >>> findings.verdict.sentence
-    '1 incident stands out, near certain; fewer than 0.001 would be expected by chance in 4.16 days.'
+    '1 incident stands out, near certain; fewer than 0.05 would be expected by chance in 4.16 days.'
     >>> findings.incident_table[["start", "first_sensor"]].iloc[0].astype(str).tolist()
     ['2024-05-03 02:00:00', 'bearing [°C]']
     >>> why = findings.explain(1).variables.iloc[0]

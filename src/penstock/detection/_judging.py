@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,12 +15,14 @@ from penstock._types import BoolArray, FloatArray, IndexArray
 from penstock.detection._explaining import add_explanations
 from penstock.detection._parts import rebuilds
 from penstock.detection._preparing import Prepared, Progress
-from penstock.detection._scoring import Cut, Scored, score_rows
+from penstock.detection._scoring import LISTED, MANY, Cut, Scored, score_rows
+from penstock.detection._shifts import Shift, about_shifts, find_shifts, lasts_throughout
 from penstock.detection.findings import Findings
 from penstock.detection.model import Model
-from penstock.detection.verdict import HOW_TO_RATES, Grades, threshold_rarity, verdict_on
+from penstock.detection.verdict import HOW_TO_RATES, THROUGHOUT, Grades, Verdict, threshold_rarity, verdict_on
 from penstock.detectors import read_time
 from penstock.explain import (
+    NEW_STATE,
     Agreement,
     Events,
     Incident,
@@ -48,12 +51,23 @@ def judge(
     table, scores, flags, parts = prepared.table, scored.scores, scored.flags, scored.parts
     grouped = group_events(flags, scores, table.time, gap=cut.gap, threshold=scored.threshold, groups=table.group)
     grouped = replace(grouped, table=_in_source(grouped.table, grouped.first_rows, table, "start", "end", "peak"))
+    shifts: tuple[Shift, ...] = ()
     incidents: tuple[Incident, ...] = ()
+    others: tuple[Incident, ...] = ()
     if scored.evidence is None:
         verdict = verdict_on(scored, "event", grouped.table["peak_row"].tolist())
     else:
-        incidents = _find_incidents(scored, grouped)
-        verdict = verdict_on(scored, "incident", [incident.peak for incident in incidents])
+        found = _find_incidents(scored, grouped)
+        shifts = find_shifts(scored)
+        throughout = [incident for incident in found if shifts and lasts_throughout(incident, scored)]
+        found = tuple(incident for incident in found if incident not in throughout)
+        states = [incident.kind == NEW_STATE for incident in found]
+        verdict = verdict_on(scored, "incident", [incident.peak for incident in found], states)
+        if shifts:
+            scored.notes.append(about_shifts(shifts, scored))
+        if throughout and verdict.kind in ("nothing", "unknown"):
+            verdict = Verdict("clearly", THROUGHOUT, 0)
+        incidents, others = _split_listed(found, scored.chance, verdict.kind == "nothing")
     grades = Grades(scored)
     compared, labelled = _compare_with_label(scored)
     spans = np.max([judged.part.scale for judged in parts], axis=0)
@@ -82,13 +96,15 @@ def judge(
         ranking=_ranking(scored, grouped, grades),
         parts=parts,
         method=type(parts[0].part.detector).__name__,
-        notes=(*prepared.notes, *scored.notes, *labelled),
+        notes=(*prepared.notes, *(note for note in scored.notes if not (shifts and note.kind == MANY)), *labelled),
         settings=dict(settings),
         self_judged=scored.self_judged,
         rebuilt=rebuilt,
         verdict=verdict,
         incidents=incidents,
         incident_table=_incident_table(scored, incidents),
+        stretches=_incident_table(scored, others),
+        shifts=shifts,
         evidence=scored.evidence,
         caution=HOW_TO_RATES if tells_no_rate else "",
         threshold_rarity=threshold_rarity(scored),
@@ -181,9 +197,49 @@ def _find_incidents(scored: Scored, grouped: Events) -> tuple[Incident, ...]:
     evidence = np.where(np.isin(names, scored.prepared.inputs.causes), scored.evidence, 0.0)  # settings are no causes
     roles = [scored.prepared.inputs.role_of(name) for name in names]
     found = find_incidents(
-        grouped, scored.scores, evidence, scored.expected, scored.values, starts, names, units, roles
+        grouped,
+        scored.scores,
+        evidence,
+        scored.expected,
+        scored.values,
+        starts,
+        names,
+        units,
+        roles,
+        fitted_apart=not scored.trained.any(),
     )
     return tuple(_without_wrong_sensors(scored, incident) for incident in found)
+
+
+def _split_listed(
+    found: Sequence[Incident], chance: FloatArray | None, nothing: bool
+) -> tuple[tuple[Incident, ...], tuple[Incident, ...]]:
+    """Return the incidents that are listed, and the highest stretches that are none, each numbered and ranked anew.
+
+    An incident has at most one as high expected by chance, or an expectation that is not known. Where nothing stands
+    out there is none.
+    """
+    expected = [math.nan if chance is None else float(chance[incident.peak]) for incident in found]
+    listed = [not nothing and not figure > LISTED for figure in expected]
+    some = tuple(incident for incident, is_listed in zip(found, listed, strict=True) if is_listed)
+    rest = tuple(incident for incident, is_listed in zip(found, listed, strict=True) if not is_listed)
+    return _renumbered(some), _renumbered(rest)
+
+
+def _renumbered(incidents: Sequence[Incident]) -> tuple[Incident, ...]:
+    """Return incidents with numbers and ranks from 1 on; those similar are named by their new numbers."""
+    numbers = {incident.number: number for number, incident in enumerate(incidents, 1)}
+    order = sorted(incidents, key=lambda incident: incident.rank)
+    ranks = {incident.number: rank for rank, incident in enumerate(order, 1)}
+    return tuple(
+        replace(
+            incident,
+            number=numbers[incident.number],
+            rank=ranks[incident.number],
+            similar=tuple((numbers[other], alike) for other, alike in incident.similar if other in numbers),
+        )
+        for incident in incidents
+    )
 
 
 def _without_wrong_sensors(scored: Scored, incident: Incident) -> Incident:
@@ -195,7 +251,8 @@ def _without_wrong_sensors(scored: Scored, incident: Incident) -> Incident:
     wrong = [sensor.column for sensor in incident.wrong_sensors]
     if not wrong:
         return incident
-    mode, rows = scored.prepared.modes[incident.peak], np.arange(incident.start, incident.end + 1)
+    first, last = min(incident.start, int(incident.rows[0])), max(incident.end, int(incident.rows[-1]))
+    mode, rows = scored.prepared.modes[incident.peak], np.arange(first, last + 1)
     rows = rows[scored.judged[rows] & (scored.prepared.modes[rows] == mode)]
     detector = next(judged.part.detector for judged in scored.parts if judged.part.mode == mode)
     readings = scored.values[rows]
@@ -209,7 +266,10 @@ def _without_wrong_sensors(scored: Scored, incident: Incident) -> Incident:
         return incident
     how_many = "the others read" if left_out == among else f"{left_out} of {among} others read"
     without = "it" if len(wrong) == 1 else "them"
-    return replace(incident, sensors=sensors, reason=f"{incident.reason} Without {without} {how_many} as expected.")
+    reason = f"{incident.reason} Without {without} {how_many} as expected."
+    left = {sensor.column for sensor in sensors}
+    moved_first = tuple(column for column in incident.moved_first if column in left) or tuple(wrong[:1])
+    return replace(incident, sensors=sensors, moved_first=moved_first, reason=reason)
 
 
 def _incident_table(scored: Scored, incidents: Sequence[Incident]) -> pd.DataFrame:
@@ -228,6 +288,9 @@ def _in_source(found: pd.DataFrame, first_rows: IndexArray, table: Table, *place
     if table.time is None:
         numbers = pd.Series(table.values.index)
         found = found.assign(**{name: found[name].map(numbers).astype(found[name].dtype) for name in places})
+        if "runs" in found:
+            runs = [tuple(tuple(numbers[row] for row in run) for run in each) for each in found["runs"]]
+            found = found.assign(runs=pd.Series(runs, index=found.index, dtype=object))
     return found if table.group is None else found.assign(group=table.group.to_numpy()[first_rows])
 
 

@@ -17,6 +17,7 @@ from penstock._parameters import ParameterError, check_whole_number
 from penstock._types import BoolArray, IndexArray
 from penstock.columns import (
     A_DRIVER,
+    BY_NAME,
     LIKE_A_COUNTER,
     LIKE_A_LABEL,
     ColumnReport,
@@ -176,7 +177,7 @@ def choose_columns(
         *_about_labels(inputs),
         *_about_counters(inputs),
         *_about_settings(inputs),
-        *_about_drivers(inputs),
+        *_about_drivers(inputs, checks),
     ]
     apart = (LIKE_A_LABEL, LIKE_A_COUNTER, A_DRIVER)
     left_out = [each for each in inputs.left_out if each.reason not in apart]
@@ -218,16 +219,24 @@ def _about_counters(inputs: InputChoice) -> list[Note]:
     return [Note("counters", message, len(names), names, changed=True)]
 
 
-def _about_drivers(inputs: InputChoice) -> list[Note]:
-    """Return a note on drivers that are left out, as the method would score them."""
-    names = tuple(each.name for each in inputs.left_out if each.reason == A_DRIVER)
-    if not names:
-        return []
-    message = (
-        f"Drivers are left out ({listed(names, most=5)}): this method would score them. Method sensors lets them "
-        f"explain others."
-    )
-    return [Note("drivers", message, len(names), names, changed=True)]
+def _about_drivers(inputs: InputChoice, checks: Sequence[ColumnReport]) -> list[Note]:
+    """Return notes on drivers by name, and on those that are left out, as the method would score them."""
+    notes = []
+    named = tuple(check.name for check in checks if any(each.startswith(BY_NAME) for each in check.reasons))
+    if named:
+        message = (
+            f"Drivers by their names: {listed(named, most=5)}. They explain others, and are never scored nor named; "
+            f"--role {quoted(named[0])[1:-1]}=sensor changes it."
+        )
+        notes.append(Note("drivers by name", message, len(named), named))
+    left_out = tuple(each.name for each in inputs.left_out if each.reason == A_DRIVER)
+    if left_out:
+        message = (
+            f"Drivers are left out ({listed(left_out, most=5)}): this method would score them. Method sensors lets "
+            f"them explain others."
+        )
+        notes.append(Note("drivers", message, len(left_out), left_out, changed=True))
+    return notes
 
 
 def _about_labels(inputs: InputChoice) -> list[Note]:

@@ -31,6 +31,7 @@ from penstock.options import CutOptions
 from penstock.thresholds import Contamination, Exceedance, check_contamination, midway, score_threshold
 
 _DEFAULT_TOP, _DEFAULT_SHARE = 100, 20  # the paper's list, but no more than one row in twenty
+MANY = "many findings"  # the kind of a note
 LISTED = 1.0  # an episode expected so often by chance in a period like this is still listed
 _MOST_FOUND = 0.25  # of the rows judged
 _MOST_NEXT = 0.5  # of the rows learnt from, that are most like the one before or after
@@ -304,7 +305,7 @@ def _finding_warnings(scored: Scored) -> list[Note]:
             f"{found / rows:.0%} of the rows judged are findings: they differ as a whole from what was learnt (another "
             f"season or load, a sensor exchanged?). Learn from a period that covers what is usual, or ask for a top N."
         )
-        notes.append(Note("many findings", message, found))
+        notes.append(Note(MANY, message, found))
     inputs = scored.prepared.inputs
     encoded = inputs.encoded  # a column for each kind of text soon outweighs the readings
     is_text = np.isin(inputs.names, [name for encoding in encoded for name in encoding.names])

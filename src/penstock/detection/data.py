@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from penstock._messages import counted, in_columns, listed, quoted
+from penstock._messages import counted, in_columns, listed, option, quoted
 from penstock._types import BoolArray
 from penstock.columns import ROLES, ColumnReport, InputChoice, LeftOut
 from penstock.io import DOUBTS, Note, Table, TimeReader
@@ -21,8 +21,8 @@ from penstock.io import DOUBTS, Note, Table, TimeReader
 _TIME = "time"  # the role of the time column
 _LONGER = 1.5  # usual steps: more is a gap
 _PLAN = (
-    "partitions", "appended files", "areas", "long format", "times beside tags", "joined files", "aligned",
-    "row groups", "roles", "encoded columns", "method",
+    "partitions", "stacked tables", "appended files", "areas", "long format", "times beside tags", "joined files",
+    "aligned", "row groups", "roles", "drivers by name", "encoded columns", "method",
 )  # fmt: skip
 _NOT_READ = ("rare tags", "broken times", "time without date", "row numbers", "empty columns")  # kinds of notes
 _SAMPLE, _MOST_COLUMNS = 2_000, 500  # rows and columns that are searched for two clocks
@@ -159,7 +159,7 @@ class DataSummary:
     >>> import penstock
     >>> data = penstock.look(penstock.datasets.load_plant().table)
     >>> data.rows, data.time.step, data.roles
-    (3833, 600.0, {'sensor': 48, 'setting': 2})
+    (3833, 600.0, {'sensor': 47, 'setting': 2, 'driver': 1})
     """
 
     source: str
@@ -376,7 +376,7 @@ def _doubts_about_clocks(table: Table, present: Mapping[str, BoolArray]) -> list
         return []
     message = (
         f"{listed([names[one], names[other]])} hardly ever have a reading in the same row, as tags with clocks of "
-        f"their own: --step puts all tags on one clock (such as --step 5min)."
+        f"their own: {option('step', '5min')} puts all tags on one clock, or another step."
     )
     return [Note("two clocks", message, 2, (names[one], names[other]), doubt=True)]
 
@@ -397,6 +397,6 @@ def _about_codes(columns: Sequence[ColumnReport]) -> list[Note]:
     names = tuple(check.name for check in coded)
     message = (
         f"In {in_columns(names)} {codes} seems to stand for a missing value, and was taken as a reading: if it does, "
-        f"say so (--missing {codes})."
+        f"say so ({option('missing', codes)})."
     )
     return [Note("codes for missing?", message, len(names), names, doubt=True)]

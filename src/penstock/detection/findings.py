@@ -21,6 +21,7 @@ from penstock.io import Note, Table
 
 if TYPE_CHECKING:
     from penstock.detection._explaining import Explanation, ModeGroups, ModeTree
+    from penstock.detection._shifts import Shift
     from penstock.detection.verdict import Verdict
 
 
@@ -91,7 +92,13 @@ class Findings:
     incidents, incident_table : tuple of Incident, DataFrame
         Of methods that judge rows in order of time: events of one cause put together, with the sensors behind each, the
         one to look at first in front, when each left its range, and similar earlier incidents. `penstock.explain`
-        describes both. Empty for methods that judge rows one by one.
+        describes both. Empty for methods that judge rows one by one, and where nothing stands out.
+    stretches : DataFrame
+        The stretches with the highest scores that are no incidents, as more than one as high would be expected by
+        chance, or nothing stands out: columns as of `incident_table`.
+    shifts : tuple of Shift
+        Tags that differ from the good period throughout the later rows: the model no longer fits, as a note says. What
+        lasts as long is no incident.
     evidence : (n, p) array or None
         Of the same methods, how far each input is from what is usual, given the others and over time: 1 at its edge.
     caution : str
@@ -159,6 +166,8 @@ class Findings:
     verdict: Verdict
     incidents: tuple[Incident, ...] = ()
     incident_table: pd.DataFrame = field(default_factory=pd.DataFrame)
+    stretches: pd.DataFrame = field(default_factory=pd.DataFrame)
+    shifts: tuple[Shift, ...] = ()
     evidence: FloatArray | None = None
     caution: str = ""
     threshold_rarity: str = ""

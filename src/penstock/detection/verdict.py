@@ -27,6 +27,7 @@ HOW_TO_RATES = (
 NO_RATES = "This method gives scores without a rate."
 FOLLOWING = "Rows are much like the ones before, and this method judges them one by one: it cannot say how sure it is."
 TOO_FEW_BLOCKS = "The record is too short to say how often chance would give such an episode."
+THROUGHOUT = "The later rows differ from the good period throughout: the model no longer fits."
 TOO_RARE = "The rows learnt from cannot show how rare scores above the threshold are."
 TOO_FEW_ROWS = "There are too few rows to say how many would stand out by chance."
 _RAREST, _RAREST_BEYOND = 1e-9, 1e-6  # below it, a rate is a guess; beyond what was learnt, sooner
@@ -55,12 +56,16 @@ class Verdict:
     expected: float = float("nan")
 
 
-def verdict_on(scored: Scored, noun: str, peaks: Sequence[int]) -> Verdict:
-    """Return what the findings say as a whole; `peaks` are the highest rows of the events or incidents (`noun`)."""
+def verdict_on(scored: Scored, noun: str, peaks: Sequence[int], states: Sequence[bool] = ()) -> Verdict:
+    """Return what the findings say as a whole.
+
+    peaks : the highest rows of the events or incidents (`noun`).
+    states : which of these are unusual operation, and so no faults; none if empty.
+    """
     model, parts, rates = scored.model, scored.parts, scored.rates
     if scored.chance is not None:
         period = _period(scored.prepared.table, np.flatnonzero(scored.candidates))
-        return about_incidents(scored.chance[list(peaks)], period, noun)
+        return about_incidents(scored.chance[list(peaks)], period, noun, states)
     if scored.threshold_rate is not None and rates is not None:
         return about_new_rows(rates[~np.isnan(rates)], int(scored.candidates.sum()), scored.threshold_rate)
     unsure = ""
@@ -94,25 +99,34 @@ def _period(table: Table, rows: IndexArray) -> str:
     return duration_in_words(recorded) if recorded else counted(len(rows), "row")
 
 
-def about_incidents(expected: Sequence[float] | FloatArray, period: str, noun: str = "incident") -> Verdict:
+def about_incidents(
+    expected: Sequence[float] | FloatArray, period: str, noun: str = "incident", states: Sequence[bool] = ()
+) -> Verdict:
     """Return the verdict on incidents, given how often each is expected by chance.
 
     expected : how many episodes as high as each incident a normal period of this length has.
     period : the period in words.
     noun : what they are called; "event" where nothing is known of single sensors.
+    states : which of them are unusual operation: never said to be near certain. None if empty.
 
     >>> about_incidents([0.004, 0.03, 0.4], "176 days").sentence
     '3 incidents stand out, 2 of them near certain; about 0.4 would be expected by chance in 176 days.'
+    >>> about_incidents([0.004, 0.03, 0.4], "176 days", states=[True, False, False]).sentence.partition("; ")[0]
+    '3 incidents stand out, 1 of them near certain, 1 unusual operation'
     >>> about_incidents([0.2, 0.2, 0.3, 0.4, 0.4, 0.5, 0.5], "176 days").sentence.partition(": ")[2]
     '7 incidents are there where about 0.5 would be expected by chance in 176 days.'
+    >>> about_incidents([0.5, 1.5], "30 days").sentence
+    'Nothing stands out: about 0.5 stretches as high as the highest would be expected by chance in 30 days.'
     """
-    values = np.sort(np.asarray(expected, dtype=np.float64))
+    values = np.asarray(expected, dtype=np.float64)
+    order = np.argsort(values, kind="stable")
+    values, is_state = values[order], np.array(list(states) or [False] * len(values), dtype=np.bool_)[order]
     n = len(values)
     if not n:
         sentence = f"Nothing stands out: no episode is as high as the one that chance would give in {period}."
         return Verdict("nothing", sentence, 0, LISTED)
     sure, high = int((values <= SOME).sum()), int((values <= LISTED).sum())
-    most = float(values[high - 1] if sure else values[-1])
+    most = float(values[high - 1] if sure else values[0])
     by_chance = f"{about_figure(most)} would be expected by chance in {period}"
     together = np.flatnonzero(values <= SOME * np.arange(1, n + 1))
     if not sure and len(together):
@@ -121,14 +135,21 @@ def about_incidents(expected: Sequence[float] | FloatArray, period: str, noun: s
         sentence = f"No {noun} stands out by itself, but together they do: {where} by chance in {period}."
         return Verdict("some", sentence, many, float(values[many - 1]))
     if not sure:
-        listed = f"One {noun} is listed" if n == 1 else f"{n:,} {noun}s are listed"
-        return Verdict("nothing", f"Nothing stands out: {listed.lower()}, and {by_chance}.", n, most)
-    certain = "near certain" if high == 1 else "all near certain" if sure == high else f"{sure:,} of them near certain"
+        figure = about_figure(most)
+        stretches = "stretch" if figure == "about 1" else "stretches"
+        sentence = f"Nothing stands out: {figure} {stretches} as high as the highest would be expected by chance in "
+        return Verdict("nothing", f"{sentence}{period}.", 0, most)
+    in_new_state = int(is_state[:high].sum())
+    certain = int((~is_state[:sure]).sum())
+    words = []
+    if certain:
+        words = ["near certain" if high == 1 else "all near certain" if certain == high else ""]
+        words = words if words[0] else [f"{certain:,} of them near certain"]
+    if in_new_state:
+        words.append("unusual operation" if in_new_state == high else f"{in_new_state:,} unusual operation")
     verb = "stands" if high == 1 else "stand"
-    of_all = counted(n, noun) if high == n else f"{high:,} of {counted(n, noun)}"
-    return Verdict(
-        "clearly" if values[0] <= CLEARLY else "some", f"{of_all} {verb} out, {certain}; {by_chance}.", high, most
-    )
+    sentence = f"{', '.join([f'{counted(high, noun)} {verb} out', *words])}; {by_chance}."
+    return Verdict("clearly" if values[0] <= CLEARLY else "some", sentence, high, most)
 
 
 def about_table(chance: Chance) -> Verdict:

@@ -4,17 +4,19 @@
 `variables.py`, `rules.py` and `spanning.py` say why, and `groups.py` describes what a model has learnt.
 """
 
+from penstock.explain._sensor_conditions import IncidentSensor, condition_in_words
+from penstock.explain._spans import Circumstance
 from penstock.explain.events import Events, event_days, group_events
 from penstock.explain.groups import Group, describe_groups, group_of_row
-from penstock.explain.incidents import Incident, IncidentSensor, condition_in_words, find_incidents, incident_table
+from penstock.explain.incidents import NEW_STATE, Incident, find_incidents, incident_table
 from penstock.explain.labels import Agreement, Truth, agreement, known_faults
 from penstock.explain.rules import Condition, Leaf, NormalSample, Rule, RuleTree, Split, find_rule, grow_tree
 from penstock.explain.spanning import NormalNeighbors, TreeDrawing, TreeWalker, tree_layout
 from penstock.explain.variables import rank_variables, split_unit, variables_at
 
 __all__ = [
-    "Agreement", "Condition", "Events", "Group", "Incident", "IncidentSensor", "Leaf", "NormalNeighbors",
-    "NormalSample", "Rule", "RuleTree", "Split", "TreeDrawing", "TreeWalker", "Truth", "agreement",
+    "NEW_STATE", "Agreement", "Circumstance", "Condition", "Events", "Group", "Incident", "IncidentSensor", "Leaf",
+    "NormalNeighbors", "NormalSample", "Rule", "RuleTree", "Split", "TreeDrawing", "TreeWalker", "Truth", "agreement",
     "condition_in_words", "describe_groups", "event_days", "find_incidents", "find_rule", "group_events",
     "group_of_row", "grow_tree", "incident_table", "known_faults", "rank_variables", "split_unit", "tree_layout",
     "variables_at",

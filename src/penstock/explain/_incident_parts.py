@@ -38,6 +38,7 @@ class Series:
     names: tuple[str, ...]
     units: tuple[str, ...]  # "" where the unit is not known
     roles: tuple[InputRole, ...]
+    fitted_apart: bool  # the ranges of the roles are of rows of another table
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,12 +1,13 @@
-"""Put events of one cause together as incidents: when each began, which sensors were behind it, and what they did.
+"""Put events of one cause together as incidents: when each was, of which kind, and which sensors were behind it.
 
-`_incident_parts.py` decides which flagged rows have one cause.
+`_incident_parts.py` decides which flagged rows have one cause, `_spans.py` from when to when it was and of which kind,
+`_sensor_conditions.py` what each sensor did.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,70 +17,29 @@ from numpy.typing import ArrayLike
 from penstock._messages import counted, listed, quoted
 from penstock._types import FloatArray, IndexArray
 from penstock.columns import InputRole
-from penstock.explain._incident_parts import (
-    FEWEST_ROWS,
-    LEVEL,
-    SAME_SENSORS,
-    Part,
-    Series,
-    cosine,
-    merge_parts,
-    split_event,
-    walk,
+from penstock.explain._incident_parts import LEVEL, SAME_SENSORS, Part, Series, cosine, merge_parts, split_event, walk
+from penstock.explain._sensor_conditions import (
+    CLEARLY,
+    STRONG,
+    SWAPPED,
+    History,
+    IncidentSensor,
+    condition_in_words,
+    has_failed,
+    in_clause,
+    name_conditions,
+    strong_sensors,
 )
+from penstock.explain._spans import Circumstance, Elsewhere, find_circumstances, find_runs, is_new_state
 from penstock.explain.events import Clock, Events
 
 _MOST_SIMILAR = 3
-_FOLLOWING = 0.4  # of the largest mean evidence: sensors below may be drawn along by the first, which explains them
-_CLEARLY = 2.0  # mean evidence of a sensor that is clearly wrong
+RELATIONS, NEW_STATE = "relations broken", "new state"
 _FEW_OTHERS = 6  # sensors that may be out on average because one sensor is wrong
 _LATE = 0.25  # what a sensor loses in the ranking if it leaves its range only at the end of the incident
-_SWAPPED = "swapped with"
+_BOTH_WAYS = 0.25  # of the rows on the other side
 _NAMED_ANYWAY = 3  # sensors of an incident in which none left its range
-_CHECKED = 8  # so many sensors of an incident are checked for conditions
-_FEWEST_READINGS = 30  # elsewhere, to say what is usual
-_MANY_ROWS = 5  # unchanged readings in a row that can be called frozen
-
-
-@dataclass(frozen=True)
-class IncidentSensor:
-    """What one sensor did in an incident.
-
-    Attributes
-    ----------
-    column : int
-        Its number among the sensors.
-    name : str
-    onset : int
-        The row in which it left its range, −1 if it did not.
-    mean_evidence, peak_evidence : float
-        Over the flagged rows of the incident; 1 is the edge of what is usual.
-    direction : str
-        "above" or "below" what was expected, "above and below" if it went both ways.
-    condition : str
-        "at zero", "at the end of its range", "frozen", "frozen outside its range", "swapped with NAME", "much noisier
-        than usual", "outside its range" (of all rows without incidents), or "" if none of these was recognised. Of a
-        state "switched on", "switched from 1 to 2", or "off where it usually is on" and the like; of a column that
-        never moved in the rows learnt from "moved for the first time".
-    certain : bool
-        Whether the condition is beyond doubt; if not, say "possibly".
-
-    Examples
-    --------
-    >>> import penstock
-    >>> first = penstock.detect(penstock.datasets.load_plant().table).incidents[0].sensors[0]
-    >>> first.name, first.peak_evidence >= first.mean_evidence
-    ('unit2_guide_vane_opening', True)
-    """
-
-    column: int
-    name: str
-    onset: int
-    mean_evidence: float
-    peak_evidence: float
-    direction: str
-    condition: str = ""
-    certain: bool = False
+_SPANNED = 8  # so many strong sensors decide from when to when an incident was
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +51,9 @@ class Incident:
     number, rank : int
         In order of the rows, and by the highest score; both from 1.
     start, end : int
-        From the row in which the first of its sensors left its range to the row in which the last one came back.
+        The first and the last row in which one of its strong sensors is off.
+    runs : tuple of (int, int)
+        The first and last row of each run of such rows: one, unless it was interrupted.
     rows : array of int
         Its flagged rows; every flagged row belongs to one incident.
     peak : int
@@ -100,13 +62,21 @@ class Incident:
     sensors : tuple of IncidentSensor
         Those that left their range, the one to look at first in front. If none did, the three with most evidence.
     source : str
-        "sensor", "machine", "state" (no single sensor left its range) or "unclear".
+        "sensor", "machine" or "unclear", where sensors contradict each other; "state" where they agree with each other,
+        but are where they never were: unusual operation, such as a flood, a test or a setting.
     reason : str
         Why, as a sentence.
     similar : tuple of (int, float)
         Earlier incidents with a similar pattern: their numbers and the similarity, at most 1; the most similar first.
     pattern : array of shape (p,)
         Mean evidence beyond the edge of what is usual, negative below what was expected.
+    kind : str
+        "relations broken" if sensors contradict each other, "new state" if they agree where they never were.
+    moved_first : tuple of int
+        The columns of the strong sensors that left their range first, the one to look at first in front; empty if none
+        did. Strong are sensors with at least 0.4 of the largest mean evidence: others may be drawn along.
+    circumstances : tuple of Circumstance
+        Settings, states and drivers that moved with it, in order of time.
 
     Examples
     --------
@@ -120,6 +90,7 @@ class Incident:
     rank: int
     start: int
     end: int
+    runs: tuple[tuple[int, int], ...]
     rows: IndexArray
     peak: int
     peak_score: float
@@ -128,12 +99,15 @@ class Incident:
     reason: str
     similar: tuple[tuple[int, float], ...]
     pattern: FloatArray
+    kind: str = RELATIONS
+    moved_first: tuple[int, ...] = ()
+    circumstances: tuple[Circumstance, ...] = ()
 
     @property
     def wrong_sensors(self) -> tuple[IncidentSensor, ...]:
         """The sensor that alone is wrong, or two that are swapped; none if it is the machine, or not clear."""
         first = self.sensors[0]
-        swapped = (sensor for sensor in self.sensors if sensor.condition == f"{_SWAPPED} {first.name}")
+        swapped = (sensor for sensor in self.sensors if sensor.condition == f"{SWAPPED} {first.name}")
         return (first, *swapped) if self.source == "sensor" else ()
 
 
@@ -147,6 +121,7 @@ def find_incidents(
     names: Sequence[str],
     units: Sequence[str] = (),
     roles: Sequence[InputRole] = (),
+    fitted_apart: bool = False,
 ) -> tuple[Incident, ...]:
     """Put events together that have one cause, split those whose cause changes, and describe the sensors of each.
 
@@ -159,6 +134,7 @@ def find_incidents(
     names : of the p sensors.
     units : of the p sensors, "" where one is not known. Sensors of different units are never said to be swapped.
     roles : of the p sensors. What a state does is said in its own words, and it is never said to be a wrong sensor.
+    fitted_apart : whether the ranges of the roles are those of rows of another table, which was fitted to.
 
     Incidents are in order of their first flagged rows. Every flagged row belongs to exactly one.
     """
@@ -171,13 +147,18 @@ def find_incidents(
         names=tuple(map(str, names)),
         units=tuple(units) or ("",) * len(names),
         roles=tuple(roles) or (InputRole(),) * len(names),
+        fitted_apart=fitted_apart,
     )
     parts = [part for event in range(1, len(events) + 1) for part in split_event(series, events.rows_of(event))]
     parts.sort(key=lambda part: int(part.rows[0]))
     merged = merge_parts(series, parts)
     peaks = [int(part.rows[series.scores[part.rows].argmax()]) for part in merged]
     ranks = 1 + np.argsort(np.argsort([-series.scores[peak] for peak in peaks], kind="stable"))
-    history = _History(series, merged)
+    outside = np.ones(len(series.scores), dtype=np.bool_)
+    for part in merged:
+        outside[part.start : part.end + 1] = False
+    elsewhere = Elsewhere(series, outside)
+    history = History(elsewhere)
     patterns = np.zeros((len(merged), len(series.names)))  # mean excess with the sign of reading − expected
     found = []
     for number, part in enumerate(merged):
@@ -186,14 +167,20 @@ def find_incidents(
         patterns[number] = (np.maximum(series.evidence[rows] - LEVEL, 0.0) * signs).mean(axis=0)
         cosines = np.nan_to_num(cosine(patterns[:number], patterns[number]))
         best = [int(k) for k in np.argsort(-cosines, kind="stable")[:_MOST_SIMILAR] if cosines[k] >= SAME_SENSORS]
-        sensors = _name_conditions(history, part, _rank_sensors(series, part))
-        source, reason = _judge_source(sensors, series)
+        before = int(merged[number - 1].rows[-1]) if number else -1
+        runs, ranked = _rank_sensors(elsewhere, part, before)
+        start, end = runs[0][0], runs[-1][1]
+        sensors = name_conditions(history, rows, end, ranked)
+        named = {sensor.name for sensor in sensors}
+        circumstances = tuple(each for each in find_circumstances(elsewhere, start, end) if each.name not in named)
+        source, reason = _assess_source(sensors, elsewhere, runs, circumstances)
         found.append(
             Incident(
                 number=number + 1,
                 rank=int(ranks[number]),
-                start=part.start,
-                end=part.end,
+                start=start,
+                end=end,
+                runs=tuple(runs),
                 rows=rows,
                 peak=peaks[number],
                 peak_score=float(series.scores[peaks[number]]),
@@ -202,6 +189,9 @@ def find_incidents(
                 reason=reason,
                 similar=tuple((k + 1, min(float(cosines[k]), 1.0)) for k in best),
                 pattern=patterns[number],
+                kind=NEW_STATE if source == "state" else RELATIONS,
+                moved_first=_moved_first(sensors),
+                circumstances=circumstances,
             )
         )
     return tuple(found)
@@ -213,10 +203,11 @@ def incident_table(incidents: Sequence[Incident], time: pd.DatetimeIndex | None 
     incidents : from `find_incidents`.
     time : of all n rows. None: start, end and peak are row numbers, and the duration is the number of rows spanned.
 
-    The index "incident" is the number; columns are start, end, duration, rows (flagged ones), peak, peak_score, rank;
-    first_sensor (the one to look at first), first_out (of its strong sensors the one that left its range first, "" if
-    none did), condition (of the first sensor, "possibly …" where it is not certain), sensors (how many left their
-    range), source, reason, similar (numbers of earlier incidents).
+    The index "incident" is the number; columns are start, end, duration (from start to end), runs (the start and end of
+    each), rows (flagged ones), peak, peak_score, rank; kind; first_sensor (the one to look at first), first_out (the
+    first of `Incident.moved_first`, "" if there is none), condition (of the first sensor, "possibly …" where it is not
+    certain), sensors (how many left their range), source, reason, circumstances (as texts), similar (numbers of earlier
+    incidents).
     """
     spans = np.array([(one.start, one.end, one.peak) for one in incidents], dtype=np.intp).reshape(-1, 3)
     first, last, peak = spans.T
@@ -225,284 +216,116 @@ def incident_table(incidents: Sequence[Incident], time: pd.DatetimeIndex | None 
         "start": clock.stamps(first),
         "end": clock.stamps(last),
         "duration": clock.between(first, last),
+        "runs": [tuple(tuple(clock.stamps(np.array(run, np.intp)).tolist()) for run in one.runs) for one in incidents],
         "rows": np.array([len(one.rows) for one in incidents], np.int64),
         "peak": clock.stamps(peak),
         "peak_score": np.array([one.peak_score for one in incidents], np.float64),
         "rank": np.array([one.rank for one in incidents], np.int64),
+        "kind": [one.kind for one in incidents],
         "first_sensor": [one.sensors[0].name for one in incidents],
-        "first_out": [_first_out(one.sensors) for one in incidents],
+        "first_out": [_first_out(one) for one in incidents],
         "condition": [condition_in_words(one.sensors[0]) for one in incidents],
         "sensors": np.array([sum(sensor.onset >= 0 for sensor in one.sensors) for one in incidents], np.int64),
         "source": [one.source for one in incidents],
         "reason": [one.reason for one in incidents],
+        "circumstances": [tuple(f"{each.name} {each.text}" for each in one.circumstances) for one in incidents],
         "similar": [tuple(number for number, _ in one.similar) for one in incidents],
     }
     return pd.DataFrame(columns, index=pd.RangeIndex(1, len(incidents) + 1, name="incident"))
 
 
-def condition_in_words(sensor: IncidentSensor) -> str:
-    """Return the condition of a sensor, with "possibly" in front where it is not certain; "" if none was recognised."""
-    return sensor.condition if sensor.certain or not sensor.condition else f"possibly {sensor.condition}"
+def _moved_first(sensors: tuple[IncidentSensor, ...]) -> tuple[int, ...]:
+    strong = strong_sensors(sensors)
+    first = min((sensor.onset for sensor in strong), default=-1)
+    return tuple(sensor.column for sensor in strong if sensor.onset == first)
 
 
-def _strong(sensors: tuple[IncidentSensor, ...]) -> list[IncidentSensor]:
-    """Return the sensors that are out on average and not merely drawn along; at least the first, if it is ever out."""
-    least = max(LEVEL, _FOLLOWING * max(sensor.mean_evidence for sensor in sensors))
-    return [sensor for sensor in sensors if sensor.mean_evidence >= least] or [
-        sensor for sensor in sensors[:1] if sensor.onset >= 0
-    ]
+def _first_out(incident: Incident) -> str:
+    """Return the name of the first of `Incident.moved_first`, "" if there is none."""
+    names = {sensor.column: sensor.name for sensor in incident.sensors}
+    return next((names[column] for column in incident.moved_first), "")
 
 
-def _first_out(sensors: tuple[IncidentSensor, ...]) -> str:
-    """Return the strong sensor that left its range first; of several the one ranked first."""
-    strong = _strong(sensors)
-    return min(strong, key=lambda sensor: sensor.onset).name if strong else ""
+def _rank_sensors(elsewhere: Elsewhere, part: Part, before: int) -> tuple[list[tuple[int, int]], list[IncidentSensor]]:
+    """Return the runs of an incident, and its sensors by mean evidence × (1 − onset / 4), onset from 0 to 1 of it.
 
-
-def _rank_sensors(series: Series, part: Part) -> list[IncidentSensor]:
-    """Return the sensors that left their range by mean evidence × (1 − onset / 4), onset from 0 to 1 of the incident.
-
-    If none did, the three with most evidence. Ties are in order of the names.
+    They are those that left their range; if none did, the three with most evidence. Ties are in order of the names.
+    A sensor left its range in the first row in which its reading is off. Where it never is, but has the evidence, in
+    the first row in which the evidence is out without a break up to the first flagged row in which it is.
     """
-    evidence = series.evidence[part.rows]
-    # A sensor left its range where it was out without a break before the first flagged row in which it is out.
+    series, evidence = elsewhere.series, elsewhere.series.evidence[part.rows]
     out = evidence >= LEVEL
     first = np.where(out.any(axis=0), part.rows[out.argmax(axis=0)], -1)
-    onsets = first.copy()
-    for row in np.unique(first[first >= 0]):
-        sensors = np.flatnonzero(first == row)
-        onsets[sensors] = walk(series, sensors, int(row), part.start - 1, -1)
     means, peaks = evidence.mean(axis=0), evidence.max(axis=0)
-    signs = np.nan_to_num(np.sign(series.readings[part.rows] - series.expected[part.rows]))
-    lean = (evidence * signs).mean(axis=0)
-    late = np.where(onsets < 0, 1.0, (onsets - part.start) / (part.end - part.start + 1))
+    left = np.flatnonzero(first >= 0)
+    strong = left[np.argsort(-means[left], kind="stable")][:_SPANNED]
+    strong = strong[means[strong] >= max(LEVEL, STRONG * means.max())] if len(strong) else strong
+    runs = find_runs(elsewhere, part, strong if len(strong) else left, before)
+    start, end = runs[0][0], runs[-1][1]
+    rows = _rows_of(runs)
+    onsets = np.full(len(means), -1)
+    directions = {}
+    for j in left.tolist() or range(len(means)):
+        off = elsewhere.off(j, rows) > 1.0
+        directions[j] = _direction(series, j, rows[off] if off.any() else part.rows)
+        if first[j] >= 0:
+            (onset,) = walk(series, np.array([j]), int(first[j]), part.start - 1, -1)
+            onsets[j] = rows[off.argmax()] if off.any() else min(max(int(onset), start), end)
+    late = np.where(onsets < 0, 1.0, (onsets - start) / (end - start + 1))
     keys = means * (1 - _LATE * late)
-    left = [j for j in range(len(means)) if onsets[j] >= 0]
-    order = sorted(left or range(len(means)), key=lambda j: (-keys[j], series.names[j]))
-    return [
+    order = sorted(directions, key=lambda j: (-keys[j], series.names[j]))
+    return runs, [
         IncidentSensor(
             column=j,
             name=series.names[j],
             onset=int(onsets[j]),
             mean_evidence=float(means[j]),
             peak_evidence=float(peaks[j]),
-            direction="above and below" if abs(lean[j]) <= 0.5 * means[j] else "above" if lean[j] > 0 else "below",
+            direction=directions[j],
         )
-        for j in (order if left else order[:_NAMED_ANYWAY])
+        for j in (order if len(left) else order[:_NAMED_ANYWAY])
     ]
 
 
-@dataclass(frozen=True)
-class _Usual:
-    """Of one sensor: its range; the share of zeros; how many readings are at each end; the longest run of rows with one
-    reading; the median distance from what is expected; the usual step of that distance from row to row.
-    """
-
-    low: float
-    high: float
-    zeros: float
-    at_low: int
-    at_high: int
-    unchanged: int
-    difference: float
-    step: float
+def _rows_of(runs: Sequence[tuple[int, int]]) -> IndexArray:
+    return np.concatenate([np.arange(first, last + 1) for first, last in runs])
 
 
-class _History:
-    """What sensors do in rows that belong to no incident; worked out once for each sensor that is asked for."""
-
-    def __init__(self, series: Series, parts: list[Part]) -> None:
-        self.series = series
-        self.elsewhere = np.ones(len(series.scores), dtype=np.bool_)
-        for part in parts:
-            self.elsewhere[part.start : part.end + 1] = False
-        self._known: dict[int, _Usual | None] = {}
-
-    def of(self, column: int) -> _Usual | None:
-        """Return what is usual for a sensor, None if there are too few readings to say."""
-        if column not in self._known:
-            self._known[column] = self._learn(column)
-        return self._known[column]
-
-    def during(self, part: Part, sensor: IncidentSensor) -> tuple[FloatArray, FloatArray]:
-        """Return what a sensor read, and should have read, from its onset to the end of the incident."""
-        rows = slice(sensor.onset, part.end + 1)
-        return self.series.readings[rows, sensor.column], self.series.expected[rows, sensor.column]
-
-    def _learn(self, column: int) -> _Usual | None:
-        values = np.where(self.elsewhere, self.series.readings[:, column], np.nan)
-        residuals = values - self.series.expected[:, column]
-        known, differences = values[np.isfinite(values)], np.abs(residuals[np.isfinite(residuals)])
-        inside = np.diff(self.series.segment) == 0
-        steps = np.abs(np.diff(residuals)[inside])
-        steps = steps[np.isfinite(steps)]
-        if len(known) < _FEWEST_READINGS or len(steps) < _FEWEST_READINGS:
-            return None
-        low, high = float(known.min()), float(known.max())
-        return _Usual(
-            low=low,
-            high=high,
-            zeros=float((known == 0).mean()),
-            at_low=int((known == low).sum()),
-            at_high=int((known == high).sum()),
-            unchanged=_longest_run(values, self.series.segment)[0],
-            difference=float(np.median(differences)),
-            step=float(np.quantile(steps, 0.95)) / 1.96,  # the standard deviation, for a normal distribution
-        )
+def _direction(series: Series, column: int, rows: IndexArray) -> str:
+    """Say on which side of what is expected a sensor is, by the median over some rows; both if it changes sides."""
+    apart = series.readings[rows, column] - series.expected[rows, column]
+    apart = apart[np.isfinite(apart)]
+    above, below = int((apart > 0).sum()), int((apart < 0).sum())
+    if min(above, below) >= _BOTH_WAYS * max(len(apart), 1):
+        return "above and below"
+    return "above" if above >= below else "below"
 
 
-def _longest_run(values: FloatArray, segment: IndexArray | None = None) -> tuple[int, int]:
-    """Return the length of the longest run of equal readings in one history and where it begins; NaN ends a run."""
-    if not np.isfinite(values).any():
-        return 0, 0
-    with np.errstate(invalid="ignore"):
-        breaks = np.diff(values) != 0  # a step to or from NaN is NaN, which is not 0
-    if segment is not None:
-        breaks |= np.diff(segment) != 0
-    begins = np.concatenate([[0], 1 + np.flatnonzero(breaks)])
-    lengths = np.where(np.isfinite(values[begins]), np.diff(begins, append=len(values)), 0)
-    longest = int(lengths.argmax())
-    return int(lengths[longest]), int(begins[longest])
-
-
-def _name_conditions(history: _History, part: Part, sensors: list[IncidentSensor]) -> tuple[IncidentSensor, ...]:
-    """Return the sensors with the conditions that are recognised; the first eight that left their range are checked.
-
-    A strong sensor that is certainly at zero or frozen comes first: it explains why others are away from what is
-    expected of them.
-    """
-    checked = [sensor for sensor in sensors[:_CHECKED] if sensor.onset >= 0]
-    swapped = _swapped(history.series, part, _strong(tuple(sensors)))
-    named = []
-    for sensor in checked:
-        usual = history.of(sensor.column)
-        condition, certain = swapped.get(sensor.column, ("", False))
-        if not history.series.roles[sensor.column].is_reading:
-            condition, certain = _state_condition(history, part, sensor), True
-        elif usual is not None:
-            values, expected = history.during(part, sensor)
-            constant = _constant_condition(usual, values, expected)
-            condition, certain = constant if constant[0] else (condition, certain)
-            if not condition:
-                condition, certain = _moving_condition(usual, values, expected)
-        named.append(replace(sensor, condition=condition, certain=certain))
-    every = (*named, *sensors[len(checked) :])
-    strong = _strong(every)
-    return tuple(sorted(every, key=lambda sensor: not (sensor in strong and _has_failed(sensor))))
-
-
-def _state_condition(history: _History, part: Part, sensor: IncidentSensor) -> str:
-    """Say what a state did: it switched as the incident began, or is at another level than usual at such times.
-
-    Of a column that never moved in the rows learnt from, that it moved.
-    """
-    series, role = history.series, history.series.roles[sensor.column]
-    if not role.levels:
-        return "moved for the first time"
-    first = int(np.flatnonzero(series.segment == series.segment[sensor.onset])[0])
-    earlier = series.readings[first : sensor.onset, sensor.column]
-    values, expected = history.during(part, sensor)
-    earlier, values = earlier[np.isfinite(earlier)], values[np.isfinite(values)]
-    if not len(values):
-        return ""
-    if len(earlier) and earlier[-1] != values[0]:
-        after = role.in_words(float(values[0]))
-        return f"switched {after}" if after in ("on", "off") else f"switched from {earlier[-1]:g} to {values[0]:g}"
-    levels, counts = np.unique(values, return_counts=True)
-    now = float(levels[counts.argmax()])
-    known = expected[np.isfinite(expected)]
-    usual = float(role.plausible(np.array([known.mean()]))[0]) if len(known) else now
-    return role.in_words(now) if usual == now else f"{role.in_words(now)} where it usually is {role.in_words(usual)}"
-
-
-def in_clause(sensor: IncidentSensor) -> str:
-    """Return what a state did as the rest of a sentence: "switched on", "is off where it usually is on"."""
-    return sensor.condition if sensor.condition.startswith(("switched", "moved")) else f"is {sensor.condition}"
-
-
-def _has_failed(sensor: IncidentSensor) -> bool:
-    return sensor.certain and sensor.condition.startswith(("at zero", "frozen"))
-
-
-def _constant_condition(usual: _Usual, values: FloatArray, expected: FloatArray) -> tuple[str, bool]:
-    """Recognise a sensor that reads one value: at zero, at the end of its range, frozen; and whether it is certain.
-
-    The value must fill at least half of the rows from the sensor's onset to the end of the incident. A frozen sensor
-    must read one value for longer than it ever did elsewhere, or while others say that it should move; it is certain
-    if both hold, or if it is longer and outside of the range.
-    """
-    length, begin = _longest_run(values)
-    if length < FEWEST_ROWS or 2 * length < len(values):
-        return "", False
-    value, wanted = float(values[begin]), expected[begin : begin + length]
-    if value == 0 and usual.zeros < 0.2:
-        return "at zero", usual.zeros < 0.01
-    for end, count, beyond in ((usual.low, usual.at_low, wanted < value), (usual.high, usual.at_high, wanted > value)):
-        known, needed = count >= _MANY_ROWS, bool(beyond.mean() > 0.5)
-        if value == end and (known or needed):
-            return "at the end of its range", known and needed
-    wanted = wanted[np.isfinite(wanted)]
-    longer, moves = length > usual.unchanged, len(wanted) > 0 and bool(np.ptp(wanted) > 5 * usual.difference)
-    if length < _MANY_ROWS or not (longer or moves):
-        return "", False
-    inside = usual.low <= value <= usual.high
-    return ("frozen", longer and moves) if inside else ("frozen outside its range", longer)
-
-
-def _moving_condition(usual: _Usual, values: FloatArray, expected: FloatArray) -> tuple[str, bool]:
-    """Recognise a sensor that is much noisier than usual or leaves the range of all other rows; and how certainly."""
-    residuals = values - expected
-    steps = np.diff(residuals)
-    steps, residuals = steps[np.isfinite(steps)], residuals[np.isfinite(residuals)]
-    if len(steps) >= _MANY_ROWS and usual.step > 0:
-        times = float(np.median(np.abs(steps))) / 0.6745 / usual.step  # a single jump does not count
-        restless = (steps**2).mean() > residuals.var()  # twice the variance for noise, little of it for a drift
-        if restless and times > 3:
-            return "much noisier than usual", times > 6
-    outside = (values < usual.low) | (values > usual.high)
-    if outside.any():
-        beyond = np.nanmax(np.maximum(usual.low - values, values - usual.high))
-        return "outside its range", bool(outside.sum() >= FEWEST_ROWS and beyond > 0.05 * (usual.high - usual.low))
-    return "", False
-
-
-def _swapped(series: Series, part: Part, strong: list[IncidentSensor]) -> dict[int, tuple[str, bool]]:
-    """Return the condition of two sensors that read what is expected of each other, by their columns.
-
-    They must be the only strong ones, and each be at most half as far from what is expected of the other as the other
-    is itself; certain if it is at most a quarter. Sensors of different units, where these are known, are not compared.
-    """
-    if len(strong) != 2 or min(sensor.mean_evidence for sensor in strong) < _CLEARLY:
-        return {}
-    columns = np.array([sensor.column for sensor in strong], dtype=np.intp)
-    if not all(series.roles[column].is_reading for column in columns):
-        return {}
-    if len({series.units[column] for column in columns} - {""}) > 1:
-        return {}
-    readings, expected = series.readings[np.ix_(part.rows, columns)], series.expected[np.ix_(part.rows, columns)]
-    known = np.isfinite(readings + expected).all(axis=1)
-    own = np.abs(readings - expected)[known].sum(axis=0)
-    other = np.abs(readings[:, ::-1] - expected)[known].sum(axis=0)
-    if known.sum() < FEWEST_ROWS or (other > 0.5 * own).any():
-        return {}
-    certain = bool((other <= 0.25 * own).all())
-    one, two = strong
-    return {one.column: (f"{_SWAPPED} {two.name}", certain), two.column: (f"{_SWAPPED} {one.name}", certain)}
-
-
-def _judge_source(sensors: tuple[IncidentSensor, ...], series: Series) -> tuple[str, str]:
-    """Say whether one sensor contradicts all others or the machine is behind an incident, and why.
+def _assess_source(
+    sensors: tuple[IncidentSensor, ...],
+    elsewhere: Elsewhere,
+    runs: Sequence[tuple[int, int]],
+    circumstances: Sequence[Circumstance],
+) -> tuple[str, str]:
+    """Say whether sensors agree in a new state, one of them contradicts the others, or the machine is behind it; why.
 
     A sensor that is wrong also draws the others away from what is expected of them, but less than itself. A state, or a
     column that never moved before, is no wrong sensor: whether it was meant to switch cannot be known.
     """
-    first, strong, p = sensors[0], _strong(sensors), len(series.names)
+    series = elsewhere.series
+    first, strong, p = sensors[0], strong_sensors(sensors), len(series.names)
     name, words = quoted(first.name), condition_in_words(first)
-    failed = [sensor for sensor in strong if _has_failed(sensor)]
+    failed = [sensor for sensor in strong if has_failed(sensor)]
     others = sum(sensor.mean_evidence >= LEVEL for sensor in sensors) - len(strong)
     source = "unclear"
+    agree, new = is_new_state(elsewhere, _rows_of(runs))
+    since = "".join(f" since {quoted(each.name)} {each.text}" for each in circumstances[:1])
     if not strong:
-        source, reason = "state", "No single sensor left its range: the state of the machine as a whole is unusual."
+        how = "no sensor contradicts the others, but the plant as a whole is where it never was"
+        source, reason = "state", f"Unusual operation{since}: {how}."
+    elif agree and not failed and not first.condition.startswith(SWAPPED):
+        how = f"the sensors agree with each other, but {new} of them are where they never were"
+        source, reason = "state", f"Unusual operation{since}: {how}."
     elif p == 1:
         reason = "There is only one sensor: whether it or the machine is at fault cannot be known."
     elif len(failed) > 1:
@@ -510,14 +333,15 @@ def _judge_source(sensors: tuple[IncidentSensor, ...], series: Series) -> tuple[
         source, reason = "sensor", f"Probably the sensors: {name} is {words}; also see {more}."
     elif failed:
         source, reason = "sensor", f"Probably the sensor: {name} is {words}."
-    elif first.condition.startswith(_SWAPPED):
+    elif first.condition.startswith(SWAPPED):
         source, reason = "sensor", f"Probably the sensors: {name} is {words}."
     elif len(strong) >= 3:
-        how = f"{len(strong)} sensors clearly left their range, {quoted(_first_out(sensors))} first"
+        earliest = min(strong, key=lambda sensor: sensor.onset).name
+        how = f"{len(strong)} sensors clearly left their range, {quoted(earliest)} first"
         source, reason = "machine", f"Probably the machine: {how}."
     elif len(strong) == 1 and not series.roles[first.column].is_reading and first.condition:
         reason = f"{name} {in_clause(first)}, which the other readings do not explain."
-    elif len(strong) == 1 and first.mean_evidence >= _CLEARLY and others <= _FEW_OTHERS:
+    elif len(strong) == 1 and first.mean_evidence >= CLEARLY and others <= _FEW_OTHERS:
         how = f" ({words})" if words else ""
         source, reason = "sensor", f"Probably the sensor: only {name}{how} clearly contradicts the others."
     else:

@@ -5,7 +5,7 @@
 `format.js`, `view.js`, `chart.js` and `heatmap.js` take arrays and options, and serve other pages too.
 """
 
-from penstock.report.document import as_json, incident_records, plain, summarize
+from penstock.report.document import as_csv, as_json, incident_records, plain, summarize
 from penstock.report.files import (
     FINDINGS_ENDINGS,
     INCIDENTS_ENDINGS,
@@ -20,7 +20,7 @@ from penstock.report.files import (
 from penstock.report.html import notebook_html, to_html, write_html
 
 __all__ = [
-    "FINDINGS_ENDINGS", "INCIDENTS_ENDINGS", "SCORES_ENDINGS", "as_json", "check_ending", "incident_records",
+    "FINDINGS_ENDINGS", "INCIDENTS_ENDINGS", "SCORES_ENDINGS", "as_csv", "as_json", "check_ending", "incident_records",
     "notebook_html", "plain", "refuse_existing", "summarize", "to_html", "write_findings", "write_html",
     "write_incidents", "write_new", "write_scores",
 ]  # fmt: skip

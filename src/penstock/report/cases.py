@@ -26,6 +26,7 @@ from penstock.report.axis import Packed
 from penstock.report.words import (
     by_chance,
     duration,
+    how_long,
     how_sure,
     listed,
     name_tag,
@@ -40,13 +41,11 @@ from penstock.report.words import (
 
 MOST_CHARTS = 8
 MOST_LISTED = 500  # cases, the most severe
-_EARLIEST = 3  # strong sensors that left their range first are shown, whatever their rank
-_STRONG = 0.25  # of the largest mean evidence
 _MOST_NAMED = 12  # sensors after those with charts
 _SHORT_SOURCES = {
     "sensor": "the sensor",
     "machine": "the machine",
-    "state": "the machine as a whole",
+    "state": "unusual operation",
     "unclear": "not clear",
 }
 _SIGNS = {">": "above", "<=": "at most"}
@@ -59,7 +58,8 @@ _MOST_AREAS, _MOST_ALONE = 30, 0.5
 class CaseSensor:
     """One sensor of a case; `onset` is the row in which it left its range, −1 if that is not known.
 
-    actual, expected : what it read, and should have read, in the row `worst`, where these differ most.
+    actual, expected : what it read, and should have read, in the row `worst`, where these differ most on the side that
+        `direction` names.
     strength : in words, how far it was from the usual.
     """
 
@@ -99,22 +99,25 @@ class Case:
     incident: Incident | None
 
     @property
+    def moved_first(self) -> tuple[CaseSensor, ...]:
+        """The sensors that left their range first: those of `Incident.moved_first`; none for an event."""
+        columns = () if self.incident is None else self.incident.moved_first
+        return tuple(sensor for sensor in self.sensors if sensor.column in columns)
+
+    @property
     def in_order(self) -> list[CaseSensor]:
-        """The sensors that the charts show: the first ones and those that left their range first, by that time."""
+        """The sensors that the charts show: those that moved first, then the first ones, by the time of that."""
         out = [sensor for sensor in self.sensors if sensor.onset >= 0]
         if self.incident is None or not out:
             return list(self.sensors[:MOST_CHARTS])
-        least = max(1.0, _STRONG * max(sensor.mean_evidence for sensor in self.incident.sensors))
-        strong = {sensor.name for sensor in self.incident.sensors if sensor.mean_evidence >= least}
-        early = sorted((sensor for sensor in out if sensor.name in strong), key=lambda sensor: sensor.onset)
-        first = [*out[: MOST_CHARTS - _EARLIEST], *early[:_EARLIEST], *out[MOST_CHARTS - _EARLIEST :]]
-        chosen = list({sensor.column: sensor for sensor in first}.values())[:MOST_CHARTS]
-        return sorted(chosen, key=lambda sensor: sensor.onset)
+        first = self.moved_first[: MOST_CHARTS - 1]
+        chosen = list({sensor.column: sensor for sensor in (out[0], *first, *out)}.values())[:MOST_CHARTS]
+        return sorted(chosen, key=lambda sensor: (sensor not in first, sensor.onset))
 
 
 def cases_of(findings: Findings) -> list[Case]:
     """Return at most `MOST_LISTED` cases, the most severe first."""
-    if findings.incidents:
+    if findings.evidence is not None:
         found = [_of_incident(findings, incident) for incident in findings.incidents]
     else:
         found = [_of_event(findings, event) for event in findings.events.sort_values("rank").index[:MOST_LISTED]]
@@ -146,10 +149,11 @@ def _of_incident(findings: Findings, incident: Incident) -> Case:
 
 def _sensor_of_incident(findings: Findings, incident: Incident, sensor: IncidentSensor) -> CaseSensor:
     values, expected = findings.values.to_numpy(), findings.expected.to_numpy()
-    actual, wanted = values[incident.rows, sensor.column], expected[incident.rows, sensor.column]
-    apart = np.abs(actual - wanted)
-    place = int(np.nanargmax(apart)) if np.isfinite(apart).any() else 0
+    rows = np.concatenate([np.arange(first, last + 1) for first, last in incident.runs])
     condition = sensor.condition if sensor.certain or not sensor.condition else f"possibly {sensor.condition}"
+    apart = values[rows, sensor.column] - expected[rows, sensor.column]
+    apart = {"above": apart, "below": -apart}.get(sensor.direction, np.abs(apart))
+    worst = int(rows[int(np.nanargmax(apart))] if np.isfinite(apart).any() else rows[0])
     times = number(round(sensor.mean_evidence, 1))
     return CaseSensor(
         column=sensor.column,
@@ -157,9 +161,9 @@ def _sensor_of_incident(findings: Findings, incident: Incident, sensor: Incident
         onset=sensor.onset,
         direction=sensor.direction,
         condition=condition,
-        worst=int(incident.rows[place]),
-        actual=float(actual[place]),
-        expected=float(wanted[place]),
+        worst=worst,
+        actual=float(values[worst, sensor.column]),
+        expected=float(expected[worst, sensor.column]),
         strength=f"{times} × the usual limit",
     )
 
@@ -235,7 +239,7 @@ def when_and_where(record: dict[Any, Any]) -> str:
 
 
 def length_in_words(record: dict[Any, Any]) -> str:
-    return "one row" if record["start"] == record["end"] else duration(record["duration"])
+    return how_long(record["start"], record["end"], record["duration"], record.get("runs", ()))
 
 
 def later(findings: Findings, first: int, row: int) -> str:
@@ -250,7 +254,7 @@ def sureness(findings: Findings, case: Case) -> tuple[str, str]:
     """Return how sure a case is, in a word or two, and how that is known."""
     if case.incident is not None:
         expected = case.record["expected_by_chance"]
-        return how_sure(expected), by_chance(expected)
+        return how_sure(expected, case.incident.kind), by_chance(expected)
     figure, sentence = (str(findings.rarity[name].loc[case.number]) for name in ("figure", "sentence"))
     if figure:
         return figure, sentence
@@ -263,7 +267,7 @@ def make_row(findings: Findings, case: Case, areas: Areas) -> Record:
     first = case.sensors[0] if case.sensors else None
     sure, how = sureness(findings, case)
     start, end = case.record["start"], case.record["end"]
-    early = min((s for s in case.in_order if s.onset >= 0), key=lambda s: s.onset, default=None)
+    early = next(iter(case.moved_first), None)
     return Record(
         number=case.number,
         group=name_tag(case.record["group"]) if "group" in case.record else "",
@@ -275,7 +279,7 @@ def make_row(findings: Findings, case: Case, areas: Areas) -> Record:
         is_sure=sure == "near certain",
         first=name_tag(first.name) if first else "",
         condition=first.condition if first else "",
-        early=name_tag(early.name) if early and first and early.onset < first.onset else "",
+        early=name_tag(early.name) if early and first and first not in case.moved_first else "",
         others=[name_tag(sensor.name) for sensor in case.sensors[1:3]] if case.incident is None else [],
         area=", ".join(dict.fromkeys(filter(None, (areas.of(s.name) for s in case.in_order[:3])))),
         source=_SHORT_SOURCES[case.record["source"]] if case.incident is not None else "",
@@ -311,8 +315,7 @@ def make_article(findings: Findings, case: Case, known: Sequence[tuple[int, int]
     `known` are the rows of known faults, from the first to the last of each.
     """
     why, shown = case.explanation, case.in_order
-    onsets = [sensor.onset for sensor in shown if sensor.onset >= 0]
-    first_onset = min(onsets, default=case.start)
+    first_onset = next((sensor.onset for sensor in case.moved_first), case.start)
     lines = [_line(findings, sensor, first_onset) for sensor in shown]
     rest = [sensor for sensor in case.sensors if sensor.column not in {each.column for each in shown}]
     rest = sorted((each for each in rest if each.onset >= 0), key=lambda each: each.onset)
@@ -336,17 +339,39 @@ def make_article(findings: Findings, case: Case, known: Sequence[tuple[int, int]
         about=_about(findings, case),
         lines=lines,
         began=place_in_words(findings, first_onset),
-        n_first=sum(line.after == "" for line in lines) if onsets else 0,
+        n_first=len([sensor for sensor in shown if sensor in case.moved_first]),
         more=more[:_MOST_NAMED],
         n_more=max(0, len(more) - _MOST_NAMED),
-        settings=[]
-        if why is None
-        else [_setting(row, why.states.get(row["variable"])) for row in why.settings.to_dict("records")],
+        settings=_settings_in_words(findings, case),
         rule=rule,
         rule_counts=counts,
         similar=sorted(others),
         known=overlap,
         neighbors=None if case.incident is not None else _neighbors(findings, case),
+    )
+
+
+def _settings_in_words(findings: Findings, case: Case) -> list[Markup]:
+    """Say which settings, states and drivers moved with a case, and when."""
+    if case.incident is not None:
+        return [
+            Markup("{} {} ({})").format(name_tag(each.name), each.text, place_in_words(findings, each.row))
+            for each in case.incident.circumstances
+        ]
+    why = case.explanation
+    if why is None:
+        return []
+    return [_setting(row, why.states.get(row["variable"])) for row in why.settings.to_dict("records")]
+
+
+def stretch_in_words(record: dict[Any, Any]) -> Markup:
+    """Format a stretch that is no incident in a line: when, how long, and the sensor that is farthest off."""
+    chance = by_chance(record["expected_by_chance"])
+    return Markup("{} ({}): {}{}").format(
+        when_and_where(record),
+        length_in_words(record),
+        name_tag(record["first_sensor"]),
+        f"; {chance}" if chance else "",
     )
 
 

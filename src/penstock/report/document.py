@@ -246,6 +246,7 @@ def summarize(findings: Findings) -> dict[str, Any]:
         "findings": int(findings.flags.sum()),
         "events": len(findings.events),
         "event_days": len(findings.days),
+        "shifts": plain(findings.shifts),
         "method": findings.method,
         "threshold": plain(findings.threshold),
         "false_alarm_rate": plain(findings.threshold_rate),
@@ -356,11 +357,15 @@ def cases_table(findings: Findings) -> pd.DataFrame:
     table = findings.incident_table.sort_values("rank")
     orders = {}
     for case in cases_of(findings):
-        out = [sensor for sensor in case.in_order if sensor.onset >= 0]
-        first = min((sensor.onset for sensor in out), default=0)
-        texts = [f"{sensor.name} ({later(findings, first, sensor.onset) or 'first'})" for sensor in out]
+        out, moved = [sensor for sensor in case.in_order if sensor.onset >= 0], case.moved_first
+        texts = [
+            f"{sensor.name} ({'first' if sensor in moved else later(findings, case.start, sensor.onset) or 'at once'})"
+            for sensor in out
+        ]
         orders[case.number] = ", ".join(texts)
     return table.assign(
+        runs=[len(each) for each in table["runs"]],
+        circumstances=["; ".join(each) for each in table["circumstances"]],
         similar=[", ".join(map(str, each)) for each in table["similar"]],
         in_order=[orders.get(number, "") for number in table.index],
     ).reset_index()

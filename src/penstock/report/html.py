@@ -15,9 +15,18 @@ import pandas as pd
 from markupsafe import Markup
 
 from penstock._messages import counted
-from penstock.detection import Findings
+from penstock.detection import NO_LONGER_FITS, Findings
 from penstock.report.axis import Axis, make_axis, script_json
-from penstock.report.cases import Areas, Case, cases_of, filter_data, make_article, make_row, word_for_cases
+from penstock.report.cases import (
+    Areas,
+    Case,
+    cases_of,
+    filter_data,
+    make_article,
+    make_row,
+    stretch_in_words,
+    word_for_cases,
+)
 from penstock.report.charts import case_data, explorer_data
 from penstock.report.files import refuse_existing, write_new
 from penstock.report.overview import (
@@ -37,6 +46,7 @@ Progress = Callable[[str], None]
 _MOST_ROWS = 8  # of the table on the first screen; a button shows the others
 _MOST_ARTICLES = 100
 _MOST_IN_NOTEBOOK = 20
+_MOST_STRETCHES = 10  # that are no incidents
 _SECOND = 1000  # milliseconds
 _TEMPLATES = resources.files("penstock.report") / "templates"
 CHART_MODULES = ("format.js", "view.js", "chart.js", "heatmap.js")  # shared by all pages, in this order
@@ -142,6 +152,7 @@ def _to_the_second(findings: Findings) -> Findings:
         table=replace(findings.table, time=_floor(time)),
         events=cut(findings.events),
         incident_table=cut(findings.incident_table),
+        stretches=cut(findings.stretches),
         agreement=known,
         explanations=reasons,
     )
@@ -212,6 +223,7 @@ def _context(findings: Findings, cases: list[Case], areas: Areas) -> dict[str, A
         "sure_heading": _sure_heading(findings),
         "areas": areas.names,
         "verdict": findings.verdict,
+        "no_longer_fits": [note.message for note in findings.notes if note.kind == NO_LONGER_FITS],
         "method": [note.message for note in findings.notes if note.kind == "method"],
         "lead": findings_in_words(findings),
         "threshold": threshold_in_words(findings),
@@ -222,7 +234,8 @@ def _context(findings: Findings, cases: list[Case], areas: Areas) -> dict[str, A
         "calendar": make_calendar(findings, cases),
         "rows": [make_row(findings, case, areas) for case in cases],
         "most_rows": _MOST_ROWS if len(cases) > _MOST_ROWS + 2 else len(cases),
-        "n_cases": len(findings.incidents) or len(findings.events),
+        "n_cases": len(findings.events if findings.evidence is None else findings.incidents),
+        "stretches": _stretches(findings),
         "listed": {case.number for case in cases[:_MOST_ARTICLES]},
         "articles": [make_article(findings, case, faults) for case in cases[:_MOST_ARTICLES]],
         "groups": mode_groups(findings),
@@ -231,6 +244,13 @@ def _context(findings: Findings, cases: list[Case], areas: Areas) -> dict[str, A
         "notes": findings.notes,
         "settings": [(name, value) for name, value in findings.settings.items() if value is not None],
     }
+
+
+def _stretches(findings: Findings) -> list[Markup]:
+    if not len(findings.stretches):
+        return []
+    highest = findings.stretches.sort_values("rank").head(_MOST_STRETCHES)
+    return [stretch_in_words(record) for record in highest.to_dict("records")]
 
 
 def _sure_heading(findings: Findings) -> str:

@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from penstock._messages import counted, duration_in_words
 from penstock.detection import TagSummary, TimeSummary
+from penstock.explain import NEW_STATE
 from penstock.thresholds import SOME, about_figure
 
 MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
@@ -21,7 +22,7 @@ _LONGEST_NAME = 90
 SOURCES = {
     "sensor": "probably the sensor",
     "machine": "probably the machine",
-    "state": "no single sensor: the machine as a whole",
+    "state": "unusual operation",
     "unclear": "sensor or machine: not clear",
 }  # of incidents
 
@@ -172,12 +173,35 @@ def duration(length: Any) -> str:
     return " ".join(parts)
 
 
-def how_sure(expected: float) -> str:
+def how_long(start: Any, end: Any, length: Any, runs: Sequence[tuple[Any, Any]] = ()) -> str:
+    """Say how long an incident lasted, and how it was interrupted; "one row" for a single one.
+
+    >>> day = [pd.Timestamp("2024-03-04") + pd.Timedelta(hours=hours) for hours in (0, 2, 144, 146)]
+    >>> how_long(day[0], day[3], day[3] - day[0], [(day[0], day[1]), (day[2], day[3])])
+    '2 runs of 2 h within 6 d 2 h'
+    >>> how_long(day[0], day[3], day[3] - day[0], [(day[0], day[3])]), how_long(3, 3, 1), how_long(3, 9, 7)
+    ('6 d 2 h', 'one row', '7 rows')
+    """
+    if start == end:
+        return "one row"
+    if len(runs) < 2:
+        return duration(length)
+    lengths = sorted(b - a if isinstance(a, pd.Timestamp) else b - a + 1 for a, b in runs)
+    texts = ["one row" if each == pd.Timedelta(0) else duration(each) for each in (lengths[0], lengths[-1])]
+    of = texts[-1] if lengths[-1] <= 1.25 * lengths[0] else f"{texts[0]} to {texts[1]}"
+    return f"{len(runs):,} runs of {of} within {duration(length)}"
+
+
+def how_sure(expected: float, kind: str = "") -> str:
     """Say how likely an incident is more than chance, given how many as severe chance gives in such a period.
 
-    >>> how_sure(0.02), how_sure(0.4), how_sure(float("nan"))
-    ('near certain', 'may be chance', 'not known')
+    kind : of the incident; a new state is unusual operation, whatever the figure.
+
+    >>> how_sure(0.02), how_sure(0.4), how_sure(float("nan")), how_sure(0.02, NEW_STATE)
+    ('near certain', 'may be chance', 'not known', 'unusual operation')
     """
+    if kind == NEW_STATE:
+        return "unusual operation"
     if math.isnan(expected):
         return "not known"
     return "near certain" if expected <= SOME else "may be chance"
@@ -186,8 +210,8 @@ def how_sure(expected: float) -> str:
 def by_chance(expected: float) -> str:
     """Format how many incidents as severe are expected by chance; "" where that is not known.
 
-    >>> by_chance(0.0234), by_chance(float("nan"))
-    ('expected by chance: about 0.02', '')
+    >>> by_chance(0.234), by_chance(0.0234), by_chance(float("nan"))
+    ('expected by chance: about 0.2', 'expected by chance: fewer than 0.05', '')
     """
     return "" if math.isnan(expected) else f"expected by chance: {about_figure(expected)}"
 

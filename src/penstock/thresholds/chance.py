@@ -21,7 +21,7 @@ FEWEST_SCORES = 40  # different ones
 SOME, CLEARLY = 0.10, 0.01
 _SHAPE = 1.3  # excesses above the median to this power are exponential: docs/decisions/0017-expected-by-chance.md
 _HIGHEST = 60  # thousandths of the different scores, which the tail does not learn from
-_SMALLEST_FIGURE = 0.001  # what is below it is not printed as a number
+_SMALLEST_FIGURE = 0.05  # what is below it is not printed as a number
 _MANY = 0.02  # of the rows
 
 
@@ -107,7 +107,7 @@ def expected_by_chance(scores: ArrayLike) -> Chance:
     Nothing stands out: the highest score is one that chance gives to about 0.6 rows of a normal table of this size.
     >>> found = expected_by_chance(np.append(scores, [12.0, 14.0]))
     >>> print(found.in_words())
-    2 rows clearly stand out; fewer than 0.001 would be expected by chance.
+    2 rows clearly stand out; fewer than 0.05 would be expected by chance.
     >>> np.flatnonzero(found.called)
     array([500, 501])
     """
@@ -160,8 +160,8 @@ def _called(expected: FloatArray, ranks: IndexArray, level: float) -> BoolArray:
 def about_figure(expected: float) -> str:
     """Return an expected number of rows or episodes in words.
 
-    >>> about_figure(0.0235), about_figure(2.44), about_figure(1234.5), about_figure(1e-9)
-    ('about 0.02', 'about 2.4', 'about 1,234', 'fewer than 0.001')
+    >>> about_figure(0.0735), about_figure(2.44), about_figure(1234.5), about_figure(1e-9)
+    ('about 0.07', 'about 2.4', 'about 1,234', 'fewer than 0.05')
     """
     if expected < _SMALLEST_FIGURE:
         return f"fewer than {_SMALLEST_FIGURE:g}"
