@@ -13,8 +13,8 @@ from sklearn.metrics import average_precision_score
 from strategies import examples
 
 from penstock.sensors import LastRow, Spacing, evidence, learn_clock, learn_leave_one_out, learn_scale, learn_series
-from penstock.sensors._kernels import compare_with_past, third_nearest
-from penstock.sensors.novelty import group_references
+from penstock.sensors._kernels import compare_with_past, take_out_slow_changes, third_nearest
+from penstock.sensors.novelty import RECENT, follow_course, group_references
 from penstock.sensors.rates import learn_rate
 
 
@@ -77,25 +77,72 @@ def test_weight_0_leaves_a_row_out():
 @given(st.integers(1, 130), st.integers(1, 7), st.integers(0, 2**32 - 1))
 def test_the_time_layer_is_its_slow_twin(n, p, seed):
     rng = np.random.default_rng(seed)
-    E, starts = rng.standard_t(3, size=(n, p)), rng.random(n) < 0.05
+    E, starts, leads = rng.standard_t(3, size=(n, p)), rng.random(n) < 0.05, rng.random(p) < 0.7
     starts[0] = True
     spacing = Spacing(starts, np.ones(n))
     offline = list(evidence.two_sided_channels(E, spacing))
-    live = list(evidence.trailing_channels(E, spacing, np.zeros((2, p))))
-    for channels, horizons, slow in (
-        (offline, evidence.HORIZONS, naive.two_sided),
-        (live, evidence.TRAILING_HORIZONS, lambda *a: np.abs(naive.moving_mean(*a))),
+    live = list(evidence.later_channels(E, spacing))
+    for channels, kinds in (
+        (offline, [(naive.two_sided, horizon) for horizon in evidence.HORIZONS]),
+        (live, [(lambda *a: np.abs(naive.moving_mean(*a)), 1), (naive_size_of_mean, 4), (naive.moving_size, 8)]),
     ):
-        expected = [np.column_stack([slow(E[:, j].tolist(), starts.tolist(), h) for j in range(p)]) for h in horizons]
+        expected = [np.column_stack([slow(e.tolist(), starts.tolist(), h) for e in E.T]) for slow, h in kinds]
         np.testing.assert_allclose(np.array(channels), np.array(expected), atol=1e-12)
-        calibration, scores, found = evidence.calibrate(channels)
+        calibration, scores, found = evidence.calibrate(channels, leads)
         again, same = calibration.judge(channels)
         np.testing.assert_array_equal(again, scores)
         np.testing.assert_array_equal(same, found)
-        np.testing.assert_allclose(scores, naive.time_layer(expected), atol=1e-9)
+        np.testing.assert_allclose(scores, naive.time_layer(expected, leads), atol=1e-9)
         np.testing.assert_allclose(
             evidence.learn_surprise(scores).apply(scores), naive.surprise(scores.tolist()), atol=1e-8
         )
+
+
+def naive_size_of_mean(values, starts, horizon):
+    return np.abs(naive.moving_mean(values, starts, horizon))
+
+
+@pytest.mark.kernels
+@examples(15)
+@given(st.integers(1, 400), st.integers(1, 3), st.integers(0, 2**32 - 1))
+def test_slow_changes_and_courses_are_their_slow_twins_for_any_cut(n, cuts, seed):
+    rng = np.random.default_rng(seed)
+    E, starts = 3 * rng.standard_t(3, size=(n, 2)) + rng.normal(size=2), rng.random(n) < 0.05
+    E[rng.random(E.shape) < 0.1] = 0.0  # missing
+    starts[0] = True
+    pieces = np.split(np.arange(n), np.sort(rng.integers(0, n + 1, cuts)))
+    levels, rows, recent, followed, courses = np.array([[0.0, 0.0], [1.0, 1.0]]), 0, np.zeros(RECENT), [], []
+    for piece in pieces:
+        out = np.empty((len(piece), 2))
+        rows = take_out_slow_changes(E[piece], levels, rows, out)
+        followed.append(out)
+        courses.append(follow_course(E[piece, 0], starts[piece], recent))
+    expected = np.column_stack([naive.slow_changes_taken_out(e.tolist()) for e in E.T])
+    np.testing.assert_allclose(np.concatenate(followed), expected, rtol=1e-12)
+    np.testing.assert_array_equal(np.concatenate(courses), naive.courses(E[:, 0].tolist(), starts.tolist()))
+
+
+def test_a_fault_that_lasts_stays_visible_and_a_small_shift_is_taken_out():
+    def end_of(shift):
+        levels = np.array([[0.0], [1.0]])
+        out = np.empty((6000, 1))
+        take_out_slow_changes(np.random.default_rng(0).normal(size=(6000, 1)) + shift, levels, 0, out)
+        return abs(out[-500:].mean())
+
+    assert end_of(1.0) < 0.2
+    assert end_of(8.0) > 2
+
+
+def test_a_column_that_seldom_moves_supports_others_and_never_leads():
+    X = plant()
+    pump = np.zeros(600)
+    pump[[100, 101, 102, 300, 301, 302]] = 1.0
+    with_pump = np.column_stack([X, pump])
+    model, judgement = judge(with_pump)
+    assert model.scale.seldom.tolist() == [False] * X.shape[1] + [True]
+    assert model.scale.judged[-1]
+    alone = judge(X)[1]
+    assert (judgement.scores[[301]] < alone.scores[400:425].max() - 3).all()
 
 
 @pytest.mark.kernels

@@ -76,8 +76,41 @@ def block_maxima(values, most=50, fewest_rows=20):
     return [max(values[a:b]) for a, b in pairwise(edges)]
 
 
-def time_layer(channels, quantile=0.95):
+def slow_changes_taken_out(residuals):
+    """(e − level)/max(1, spread) of one sensor; level and spread follow e with weight max(1/1000, 1/(row + 200)).
+
+    The level follows e − level cut at ±0.5, the spread |e − level|/0.8, of which at most 1.5 counts.
+    """
+    found, level, spread = [], 0.0, 1.0
+    for row, e in enumerate(residuals):
+        if e == 0:  # missing
+            found.append(0.0)
+            continue
+        share, away = max(1 / 1000, 1 / (row + 200)), e - level
+        found.append(away / max(1.0, spread))
+        level += share * max(-0.5, min(0.5, away))
+        spread += share * (min(abs(away), 1.5) / 0.8 - spread)
+    return found
+
+
+def moving_size(values, starts, horizon):
+    """The root of the moving mean of squares, each at most 100."""
+    return [math.sqrt(mean) for mean in moving_mean([min(x * x, 100.0) for x in values], starts, horizon)]
+
+
+def courses(values, starts):
+    """A reading and those 1, 2, 4, 8 and 16 rows before it; the first since the history began where there are fewer."""
+    found, begin = [], 0
+    for i in range(len(values)):
+        begin = i if starts[i] else begin
+        found.append([values[max(i - lag, begin)] for lag in (0, 1, 2, 4, 8, 16)])
+    return found
+
+
+def time_layer(channels, leads, quantile=0.95):
     """Channels per horizon, each (n, p) → one score per row.
+
+    A sensor that does not lead counts at most as much as the largest of those that do; all lead if none does.
 
     Ratios above 1 are taken to a power: 0.15 / log(third quartile of the block maxima / their median), from 0.5 to 1.
     """
@@ -90,6 +123,10 @@ def time_layer(channels, quantile=0.95):
         powers = [max(0.5, min(1.0, 0.15 / max(tail, 1e-12))) for tail in tails]
         ratios = [[channel[i][j] / by[j] if by[j] > 0 else 0.0 for j in range(p)] for i in range(n)]
         ratios = [[min(r**power, 20.0) if r > 1 else r for r, power in zip(row, powers, strict=True)] for row in ratios]
+        first = [j for j in range(p) if leads[j]] or list(range(p))
+        ratios = [
+            [r if j in first else min(r, max(row[k] for k in first)) for j, r in enumerate(row)] for row in ratios
+        ]
         for top in (1, 5):
             means = [sum(sorted(row)[::-1][:top]) / min(top, p) for row in ratios]
             scale = np.quantile(block_maxima(means), quantile) or 1.0
