@@ -160,8 +160,8 @@ def take_out_slow_changes(residuals: Array, levels: Array, rows: int, out: Array
 
     Both are bounded: in 1,000 rows the level moves by at most half the usual spread, and the spread at most doubles.
     So a season is taken out, and a fault that lasts stays visible. A residual of 0 stays 0, as the reading is missing
-    (or, of scores, not above the usual), and says nothing of the level. `levels` (2, q), level and spread, go in and out;
-    `rows` were followed before, and the number after these is returned. `out` may be `residuals`.
+    (or, of scores, not above the usual), and says nothing of the level. `levels` (2, q), level and spread, go in and
+    out; `rows` were followed before, and the number after these is returned. `out` may be `residuals`.
     """
     n, q = residuals.shape
     for i in range(n):

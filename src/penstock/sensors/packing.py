@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from penstock._types import FloatArray
+from penstock.certainty import EpisodeRate
 from penstock.sensors.evidence import (
     HORIZONS,
     LATER_CHANNELS,
@@ -20,7 +21,6 @@ from penstock.sensors.evidence import (
 )
 from penstock.sensors.judge import Blend, Past, PastState, ResidualState, SensorModel, SeriesState
 from penstock.sensors.novelty import COURSE, RECENT, Novelty, NoveltyState
-from penstock.sensors.rates import EpisodeRate
 from penstock.sensors.readings import LARGEST_READING, Clock, LastRow, Scale
 from penstock.sensors.residuals import RIDGE, LeaveOneOut
 from penstock.storage import Record, StorageError
@@ -59,7 +59,7 @@ _FIELDS: dict[type, dict[str, Any]] = {
         "watched": "p bool", "news": float,
     },
     Blend: {"weight": float, "added": float, "most": float},
-    EpisodeRate: {"block": int, "location": float, "slope": float, "blocks": int},
+    EpisodeRate: {"block": int, "blocks": int, "start": float, "rate": float, "spread": float, "tail": float},
     ActivityState: {"last": "a", "means": "2 1", "since": int},
     LayerState: {"means": "h q", "activity": ActivityState, "levels": "2 q", "rows": int},
     NoveltyState: {"constant_means": "p", "level": "1 >0", "recent": f"{RECENT}", "mean": "1"},
@@ -75,7 +75,8 @@ _LEAST_OF: dict[tuple[type, str], float] = {
     (Clock, "step"): 0.0, (Clock, "gap"): 0.0, (Activity, "typical"): 1e-13,
     (Novelty, "horizon"): 1, (Novelty, "column"): -1,
     (Surprise, "median"): -_LARGEST, (Surprise, "spread"): 1e-3, (Novelty, "usual"): 1e-13, (Past, "least"): 1.0,
-    (EpisodeRate, "block"): 1, (EpisodeRate, "slope"): 1e-3, (Calibration, "powers"): 1e-3, (Blend, "weight"): 0.0,
+    (EpisodeRate, "block"): 1, (EpisodeRate, "rate"): 1e-6, (EpisodeRate, "spread"): 1e-3, (EpisodeRate, "tail"): 0.1,
+    (Calibration, "powers"): 1e-3, (Blend, "weight"): 0.0,
     (Blend, "added"): 0.0, (Blend, "most"): 0.0,
 }  # fmt: skip
 _IN_UNITS_OF_USERS = (Scale, Clock, LastRow, EpisodeRate)
