@@ -254,7 +254,7 @@ def test_rates_of_episodes_are_their_slow_twin(n, seed, faults, later):
         assert rate is None
         return
     assert (rate.block, rate.blocks) == (block, n // block)
-    slow = naive.episode_rate(scores.tolist(), block, *((0.9, 8.0) if later else (0.85, 15.0)))
+    slow = naive.episode_rate(scores.tolist(), block, *((0.9, 0, 8.0) if later else (0.85, 3, 15.0)))
     np.testing.assert_allclose([rate.start, rate.rate, rate.spread, rate.tail], slow, rtol=1e-5)
     for score in (rate.start - 1, rate.start + rate.spread, rate.start + 5 * rate.spread):
         for rows in (n, 1):
