@@ -188,7 +188,7 @@ def memory(scores):
     High is above the 0.9 quantile; the autocorrelation of being high is below 0.3 there.
     """
     n, high = len(scores), float(np.quantile(scores, 0.9))
-    above = [float(score > high) for score in scores]
+    above = [float(score > high or score == max(scores)) for score in scores]
     mean = sum(above) / n
     above = [each - mean for each in above]
     variance = sum(each * each for each in above) / n or 1.0
