@@ -15,6 +15,7 @@ try:
     from penstock.cli.bench import bench
     from penstock.cli.detect import detect, fit, score
     from penstock.cli.look import look
+    from penstock.cli.model import model
     from penstock.cli.refit import refit
     from penstock.cli.serve import serve
     from penstock.cli.simulate import simulate
@@ -36,7 +37,7 @@ penstock watch sample/plant.csv --model unit2.penstock --output verdicts.jsonl
 """
 _GROUPS = {
     "A file": ("look", "detect", "fit", "score"),
-    "Live": ("watch", "serve", "alarms", "refit"),
+    "Live": ("watch", "serve", "alarms", "refit", "model"),
     "Sample data, and studies": ("simulate", "bench"),
 }
 
@@ -54,6 +55,7 @@ app.command()(watch)
 app.command()(serve)
 app.command()(refit)
 app.add_typer(alarms, name="alarms")
+app.add_typer(model, name="model")
 app.add_typer(simulate, name="simulate")
 app.add_typer(bench, name="bench")
 _entries: list[Any] = [*app.registered_commands, *app.registered_groups]

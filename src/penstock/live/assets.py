@@ -54,7 +54,7 @@ class Asset:
         watched = options.watch_options()
         self._table = scorer.table_options(watched.table)
         self.layouts: dict[str, Any] = positions.pop("layouts", {})
-        self.new_layout = False
+        self.new_layout = self.new_columns = False
         self._saved = time.time() - _STATE_SECONDS * (record.id % 10) / 10  # so that not all are saved at once
         self._last: dict[str, Any] = {"score": None, "threshold": None, "reason": ""}
         self._lately: deque[bool] = deque(maxlen=_LATELY)  # of the last rows, which have a score
@@ -132,7 +132,7 @@ class Asset:
             raise InputError(f"The name {odd!a:.100} holds {odd_character(odd)}, which is no character of a text.")
         if known is None:
             self.scorer.begin(columns)
-            self.record.columns = columns
+            self.record.columns, self.new_columns = columns, True
         elif known != columns:
             raise InputError(f"The rows have the columns {', '.join(columns)}, but this asset has {', '.join(known)}.")
 
@@ -151,7 +151,7 @@ class Asset:
         seconds = np.delete(seconds, list(refused)) if refused else seconds
         if not len(batch.values):
             return None, [], refused
-        place = (record.rows + 1, now, seconds, None if batch.seconds is None else batch.times)
+        place = (record.rows + 1, now, seconds, None if batch.seconds is None else batch.times, record.version)
         record.rows += len(batch.values)
         record.newest, record.received = float(seconds[-1]), now
         record.counts.update(found.counts(batch))
@@ -191,7 +191,13 @@ class Asset:
         """Return the newest in plain values."""
         record = self.record
         when = {"row": record.rows, "time": record.newest, "received": record.received}
-        return {"asset": record.name, **when, **self._last, "counts": dict(record.counts)}
+        return {
+            "asset": record.name,
+            "model": record.version,
+            **when,
+            **self._last,
+            "counts": dict(record.counts),
+        }
 
 
 class Book:

@@ -35,6 +35,7 @@ class Verdicts:
     unknown_texts : by column and text, how many rows hold a text that the model has not learnt.
     refused : line numbers and reasons of rows that were taken out of the batch, because the model cannot use them.
     readings, evidence : of the inputs (n, p); the evidence is None where that is not known.
+    deviations : with evidence, measured minus expected of flagged rows (n, p); NaN elsewhere.
     by_chance : how many episodes of at least the score of a flagged row normal data have in a day; NaN if not known.
     groups : the unit or machine of each row, where the model was fitted with groups.
     states : of inputs that are states, by number: how a reading of each is said in words.
@@ -46,6 +47,7 @@ class Verdicts:
     unknown_texts: dict[tuple[str, str], int] = field(default_factory=dict)
     refused: list[tuple[int, str]] = field(default_factory=list)
     evidence: FloatArray | None = None
+    deviations: FloatArray | None = None
     by_chance: FloatArray | None = None
     groups: Sequence[str] | None = None
     states: Mapping[int, Callable[[float], str]] = field(default_factory=dict)
@@ -86,6 +88,8 @@ class Verdicts:
             out = np.flatnonzero(row >= 1)
             out = out[np.argsort(-row[out], kind="stable")][:_MOST_SENSORS]
             weights = {number: float(row[number]) for number in [*out.tolist(), *known]}
+            if self.deviations is not None:
+                known |= {number: float(self.deviations[place, number]) for number in out.tolist()}
         row = self.readings[place]
         found = []
         for number, weight in weights.items():
