@@ -42,11 +42,11 @@ def test_an_alarm_is_worked_from_first_sight_to_label(browser, server):
         page.click("[data-action=acknowledge]")  # asks why, then who
         page.locator("#work-problem", has_text="Why?").wait_for()
         page.fill("#comment", "bearing <b>hot</b>")
-        page.locator("#reasons label", has_text="real defect").click()
+        page.locator("#reasons label", has_text="fault").click()
         page.locator("#work-problem", has_text="Your name").wait_for()
         page.keyboard.type("Ada")
         page.keyboard.press("Enter")
-        page.locator("#history li", has_text="acknowledged · by Ada · real defect").wait_for()
+        page.locator("#history li", has_text="acknowledged · by Ada · fault").wait_for()
         assert "bearing <b>hot</b>" in page.locator("#history").inner_text()
         page.fill("#hours-aside", "2")
         page.click("[data-action=shelve]")
@@ -57,7 +57,7 @@ def test_an_alarm_is_worked_from_first_sight_to_label(browser, server):
         assert not page.locator("#alarm").is_visible()
     labels = Client(server.url).get("labels")
     assert [(each["reason"], each["who"], each["comment"]) for each in labels] == [
-        ("real defect", "Ada", "bearing <b>hot</b>")
+        ("fault", "Ada", "bearing <b>hot</b>")
     ]
 
 

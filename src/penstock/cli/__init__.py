@@ -14,6 +14,7 @@ try:
     from penstock.cli.alarms import alarms
     from penstock.cli.bench import bench
     from penstock.cli.detect import detect, fit, score
+    from penstock.cli.label import label
     from penstock.cli.look import look
     from penstock.cli.model import model
     from penstock.cli.refit import refit
@@ -36,7 +37,7 @@ penstock fit sample/plant.csv --until 2015-09-12 --model unit2.penstock
 penstock watch sample/plant.csv --model unit2.penstock --output verdicts.jsonl
 """
 _GROUPS = {
-    "A file": ("look", "detect", "fit", "score"),
+    "A file": ("look", "detect", "fit", "score", "label"),
     "Live": ("watch", "serve", "alarms", "refit", "model"),
     "Sample data, and studies": ("simulate", "bench"),
 }
@@ -51,6 +52,7 @@ app.command()(look)
 app.command()(detect)
 app.command()(fit)
 app.command()(score)
+app.command()(label)
 app.command()(watch)
 app.command()(serve)
 app.command()(refit)

@@ -40,7 +40,7 @@ def list_versions(
     from dataclasses import asdict
     from json import dumps
 
-    with plain_errors(context), _opened(store) as opened:
+    with plain_errors(context), opened_store(store) as opened:
         names = [asset] if asset is not None else opened.asset_names()
         found = {name: (_record(opened, name), opened.models(_record(opened, name).id)) for name in names}
     if json:
@@ -82,8 +82,8 @@ def use(
     from penstock.detection import load
     from penstock.live.versions import add_file
 
-    with plain_errors(context), _opened(store) as opened:
-        name, person = _chosen(opened, asset), who or getpass.getuser()
+    with plain_errors(context), opened_store(store) as opened:
+        name, person = chosen_asset(opened, asset), who or getpass.getuser()
         if which.isdecimal():
             version = int(which)
             if version not in opened.models(opened.asset(name).id):
@@ -91,7 +91,7 @@ def use(
         else:
             load(which)  # a file that is no model must not be kept
             version = add_file(opened, name, Path(which).read_bytes(), str(Path(which).resolve()), person)
-        return _ask(opened, name, version, person, other_columns)
+        return ask_for(opened, name, version, person, other_columns=other_columns)
 
 
 @model.command()
@@ -106,16 +106,16 @@ def rollback(
 
     Exit code 0: done, or noted for the next start; 2: there is none.
     """
-    with plain_errors(context), _opened(store) as opened:
-        name = _chosen(opened, asset)
+    with plain_errors(context), opened_store(store) as opened:
+        name = chosen_asset(opened, asset)
         record = opened.asset(name)
         before = opened.models(record.id)[record.version].before if record.version else None
         if before is None:
             raise CommandError(f"{name}: no version was in use before version {record.version}.")
-        return _ask(opened, name, before, who or getpass.getuser(), other_columns)
+        return ask_for(opened, name, before, who or getpass.getuser(), other_columns=other_columns)
 
 
-def _ask(store: Store, name: str, version: int, who: str, other_columns: bool) -> int:
+def ask_for(store: Store, name: str, version: int, who: str, *, other_columns: bool) -> int:
     """Ask for a switch, and wait until a service has carried it out, if one runs."""
     record = store.asset(name)
     if record.version == version and record.wanted is None:
@@ -146,7 +146,8 @@ def _is_answer(line: dict[str, Any], name: str, asked: float) -> bool:
     return line["subject"] == name and line["action"] in ("use model", "switch refused") and line["at"] >= asked - 1
 
 
-def _opened(path: Path) -> Any:
+def opened_store(path: Path) -> Any:
+    """Return a context that has the store of a service open, whether that runs or not."""
     from contextlib import closing
 
     from penstock.live.store import Store
@@ -163,7 +164,8 @@ def _record(store: Store, name: str) -> AssetRecord:
         raise CommandError(f"{error.args[0]} There are {', '.join(store.asset_names())}.") from None
 
 
-def _chosen(store: Store, asset: str | None) -> str:
+def chosen_asset(store: Store, asset: str | None) -> str:
+    """Return the name of the asset that is meant; there must be one alone if none is named."""
     names = store.asset_names()
     if asset is None and len(names) != 1:
         raise CommandError(f"--asset: name one of {', '.join(names)}.")

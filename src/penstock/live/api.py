@@ -26,13 +26,13 @@ from starlette.responses import JSONResponse, Response
 
 import penstock
 from penstock._messages import odd_character
+from penstock.explain import REASONS, find_known, labels_of, likeness
 from penstock.io import Batch, TableError, as_zone, need_pyarrow
 from penstock.io.sinks import format_verdicts
 from penstock.live.alarm_load import alarm_load
 from penstock.live.alarms import Alarm, Change, alarm_in_words
-from penstock.live.assets import Asset
+from penstock.live.assets import Asset, known_labels
 from penstock.live.connectors import as_lines
-from penstock.live.feedback import REASONS, labels_of, looks_like
 from penstock.live.nearest import nearest_normal
 from penstock.live.service import ENGINEER_ACTIONS, OPERATOR_ACTIONS, Delivery, RefusedError, Service
 from penstock.live.store import ModelVersion
@@ -331,10 +331,12 @@ class Api:
     def alarm(self, request: Request) -> dict[str, Any]:
         identity = request.path_params["alarm"]
         alarm, labels = self.store.alarm(identity), labels_of(self.store.labels())
-        like = looks_like(_as_alarm(alarm), labels)
-        mine = [label.as_dict() for label in labels if label.alarm == identity]
-        known = None if like is None else {"label": like[0].as_dict(), "likeness": like[1]}
         asset = self.service.assets.get(alarm["asset"])
+        mine = [label.as_dict() for label in labels if label.subject == identity]
+        pattern = alarm["pattern"]
+        others = [label for label in labels if (label.subject, label.since) != (identity, alarm["since"])]
+        like = find_known(pattern, known_labels(others, [asset] if asset else []), alarm["asset"])
+        known = None if like is None else {"label": like.as_dict(), "likeness": likeness(pattern, like.pattern)}
         normal = None if asset is None else nearest_normal(self.store, asset, _as_alarm(alarm))
         more: dict[str, Any] = {
             "history": self.store.changes(identity),

@@ -17,6 +17,7 @@ import numpy as np
 
 from penstock._messages import odd_character
 from penstock._types import FloatArray
+from penstock.explain import Label
 from penstock.io import (
     AlignedSource,
     AnySource,
@@ -29,7 +30,6 @@ from penstock.io import (
     open_feed,
 )
 from penstock.live.alarms import AlarmBook, Event, Notification, Verdict
-from penstock.live.feedback import Feedback, Label
 from penstock.live.options import AlarmRules, AssetOptions
 from penstock.live.scorers import Scorer, Verdicts
 from penstock.live.store import AssetRecord, Judged, Readings, Store
@@ -204,7 +204,6 @@ class Book:
     """The alarms of a group of assets, with a clock: the newest time of the data plus what has passed since."""
 
     def __init__(self, name: str, rules: AlarmRules, labels: Iterable[Label], saved: dict[str, Any] | None) -> None:
-        self.feedback = Feedback(labels)
         self.name, self.dirty = name, False
         self.rows: dict[str, int] = {}
         self._newest: float | None = None
@@ -214,7 +213,7 @@ class Book:
         else:
             self.book = AlarmBook.restore(saved["book"], rules)
             self.rows, self._newest = saved["rows"], saved["newest"]
-            self.feedback.restore(saved["feedback"])
+        self.book.set_labels(labels)
         self.begin_clock()
 
     def begin_clock(self) -> None:
@@ -227,7 +226,7 @@ class Book:
 
     def take(self, asset: str, verdicts: Sequence[Verdict], row: int) -> list[Event]:
         """Take the verdicts up to this row of an asset."""
-        events = self.named(self.book.update(map(self.feedback.apply, verdicts)))
+        events = self.named(self.book.update(verdicts))
         self.rows[asset] = max(row, self.rows.get(asset, 0))
         if verdicts:
             newest = max(each.time for each in verdicts)
@@ -260,8 +259,13 @@ class Book:
 
     def state(self) -> dict[str, Any]:
         """Return plain data for JSON, with which a book goes on."""
-        plain = {"rows": self.rows, "newest": self._newest}
-        return {"book": self.book.state(), "feedback": self.feedback.state(), **plain}
+        return {"book": self.book.state(), "rows": self.rows, "newest": self._newest}
+
+
+def known_labels(labels: Iterable[Label], assets: Iterable[Asset]) -> list[Label]:
+    """Return labels of a store, and those that the models of assets keep, which are about the asset."""
+    kept = [replace(each, asset=asset.record.name) for asset in assets for each in asset.scorer.labels]
+    return [*labels, *kept]
 
 
 class _Lines(Feed):

@@ -67,6 +67,7 @@ class FittedScorer:
         self._codes = np.array([float(code) for code in self._model.reading.missing if is_number(code)])
         inputs = self._model.inputs
         self.variable_names = inputs.names
+        self.labels = self._model.labels
         roles = [inputs.role_of(name) for name in inputs.names]
         self._states = {place: role.in_words for place, role in enumerate(roles) if role.levels}
 

@@ -16,6 +16,7 @@ import numpy as np
 from penstock._parameters import ParameterError
 from penstock._types import BoolArray, FloatArray, StreamScores
 from penstock.detectors.online import OnlineNSNMF
+from penstock.explain import Label, Pattern, strongest
 from penstock.io import Aligning, Batch, InputError, TableOptions, is_number, plain_alignment, quoted
 from penstock.live.alarms import Readings, Sensor, Verdict
 from penstock.live.options import WatchOptions
@@ -73,10 +74,21 @@ class Verdicts:
         readings = [Readings(places, row) for row in self.readings]
         reasons = [self.reasons.get(place, "") for place in range(len(assets))]
         empty: Any = np.isnan(self.readings).all(axis=1)
+        patterns = [self._pattern(place, names) if flag else None for place, flag in enumerate(scores.flags.tolist())]
         columns: Iterable[Any] = zip(
-            assets, seconds, *numbers, sensors, readings, reasons, (~empty).tolist(), strict=True
+            assets, seconds, *numbers, sensors, readings, reasons, (~empty).tolist(), patterns, strict=True
         )
         return [Verdict(*each) for each in columns]
+
+    def _pattern(self, place: int, names: Sequence[str]) -> Pattern | None:
+        """Return the evidence of all sensors that are out in a row; None where evidence is not known."""
+        if self.evidence is None or self.deviations is None:
+            return None
+        out = np.flatnonzero(self.evidence[place] >= 1)
+        values = np.where(self.deviations[place, out] < 0, -1.0, 1.0) * np.minimum(
+            self.evidence[place, out], _MOST_EVIDENCE
+        )
+        return strongest(dict(zip([names[number] for number in out.tolist()], values.tolist(), strict=True)))
 
     def _sensors(self, place: int, names: Sequence[str]) -> tuple[Sensor, ...]:
         """Return the sensors with evidence in a row, the most first."""
@@ -108,10 +120,12 @@ class Scorer(Protocol):
     """What the monitor asks of a model.
 
     variable_names : names of the inputs, to which `StreamScores.variables` refers; known after `begin`.
+    labels : of situations that the model knows.
     warmup : rows that pass before the first score.
     """
 
     variable_names: tuple[str, ...]
+    labels: tuple[Label, ...]
 
     @property
     def warmup(self) -> int: ...
@@ -149,6 +163,8 @@ class OnlineScorer:
 
     `origin` is the digest of the file that it comes from.
     """
+
+    labels: tuple[Label, ...] = ()
 
     def __init__(self, detector: OnlineNSNMF, origin: str | None = None) -> None:
         self._detector, self._origin = detector, origin

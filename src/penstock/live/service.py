@@ -21,10 +21,11 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any
 
+from penstock.explain import REASONS, Label
 from penstock.io import Batch, Fault, InputError
+from penstock.live.alarm_records import label_alarm
 from penstock.live.alarms import Alarm, Change, Event, Notification, Verdict
-from penstock.live.assets import Asset, Book
-from penstock.live.feedback import REASONS, Label, label_alarm
+from penstock.live.assets import Asset, Book, known_labels
 from penstock.live.options import AssetOptions, ServeOptions
 from penstock.live.store import Store, StoreFullError
 from penstock.live.versions import ModelShelf, SwitchError
@@ -256,7 +257,11 @@ class Service:
         assets = {name: self._open_asset(name, options) for name, options in self.options.assets.items()}
         groups, rules = _book_names(self.options), self.options.rules
         labels = {each["id"]: Label.from_dict(each) for each in self.store.labels()}
-        books = {name: Book(name, rules, labels.values(), self.store.book(name)) for name in {*groups.values()}}
+        books = {
+            name: Book(name, rules, known_labels(labels.values(), members), self.store.book(name))
+            for name in {*groups.values()}
+            if (members := [asset for each, asset in assets.items() if groups[each] == name])
+        }
         replayed: list[tuple[float, int, Asset, int, list[Verdict]]] = []
         for name, asset in assets.items():
             asset.book = books[groups[name]]
@@ -471,7 +476,7 @@ class Service:
         changed = [event.alarm for event in events if isinstance(event, Change) and event.alarm is not None]
         after = next((each for each in changed if each.id == alarm), before)
         if name == "acknowledge" and words["reason"] in REASONS:
-            self._replace_label(after, words["reason"], who, now, words["comment"])
+            events += self._replace_label(after, words["reason"], who, now, words["comment"])[0]
         return events, (changed[-1] if changed else before).as_dict()
 
     def _written_alarm(self, identity: str) -> tuple[Alarm, float]:
@@ -488,21 +493,18 @@ class Service:
         reason, comment = (str(given.get(key) or "") for key in ("reason", "comment"))
         if reason not in REASONS:
             raise RefusedError(f"The reason must be one of {', '.join(REASONS)}.")
-        label = self._replace_label(alarm, reason, who, now, comment)
+        events, label = self._replace_label(alarm, reason, who, now, comment)
         details = {"reason": reason, "comment": comment, "asset": alarm.asset, "time": now}
         self.store.add_audit(time.time(), who, "label", identity, details)
-        return [], label.as_dict()
+        return events, label.as_dict()
 
-    def _replace_label(self, alarm: Alarm, reason: str, who: str, now: float, comment: str) -> Label:
+    def _replace_label(
+        self, alarm: Alarm, reason: str, who: str, now: float, comment: str
+    ) -> tuple[list[Event], Label]:
         """Label an alarm; the label that it had is taken back."""
-        mine = [each for each in self._labels.values() if each.alarm == alarm.id]
-        label = label_alarm(alarm, reason, who, now, comment)
-        label = replace(label, id=f"{label.id}.{len(mine)}") if label.id in self._labels else label
-        for each in mine:
-            if each.holds:
-                self._save_label(replace(each, withdrawn_by=who, withdrawn_at=now))
-        self._save_label(label)
-        return label
+        label = label_alarm(alarm, reason, who, now, self._labels.values(), comment)
+        mine = [each for each in self._labels.values() if each.subject == alarm.id and each.holds]
+        return self._save_labels([*(replace(each, withdrawn_by=who, withdrawn_at=now) for each in mine), label]), label
 
     def _comment_closed(self, identity: str, who: str, given: dict[str, Any]) -> tuple[list[Event], Any]:
         """Add a comment to an alarm that is closed; it stays so."""
@@ -554,7 +556,7 @@ class Service:
         asset.close()
         self.assets[name] = switched
         self.clear_problem(f"input of {name}")
-        return [], {"asset": name, **details}
+        return self._tell_labels(switched.book), {"asset": name, **details}
 
     def _look_for_switches(self, now: float) -> None:
         """Carry out what `penstock model use` has asked for in the store."""
@@ -572,17 +574,21 @@ class Service:
         label = self._labels.get(identity)
         if label is None or not label.holds:
             raise LookupError(f"There is no label {identity!r:.80}, or it was taken back already.")
-        self._save_label(replace(label, withdrawn_by=who, withdrawn_at=now))
+        events = self._save_labels([replace(label, withdrawn_by=who, withdrawn_at=now)])
         self.store.add_audit(now, who, "withdraw label", identity, {})
-        return [], None
+        return events, None
 
-    def _save_label(self, label: Label) -> None:
-        """Write a label, and let it act from the next row on."""
-        self._labels[label.id] = label
-        self.store.save_label(label.id, label.as_dict())
-        for book in self._books.values():
-            book.feedback.set_labels(self._labels.values())
-            book.dirty = True
+    def _save_labels(self, labels: Iterable[Label]) -> list[Event]:
+        """Write labels, and return what the alarms say to them."""
+        for label in labels:
+            self._labels[label.id] = label
+            self.store.save_label(label.id, label.as_dict())
+        return [event for book in self._books.values() for event in self._tell_labels(book)]
+
+    def _tell_labels(self, book: Book) -> list[Event]:
+        """Tell the alarms what people said: the labels of the store, and those that the models keep."""
+        mine = [asset for asset in self.assets.values() if asset.book is book]
+        return book.named(book.book.set_labels(known_labels(self._labels.values(), mine), book.now()))
 
     def _write_events(self, events: Iterable[Event]) -> None:
         """Write changes and alarms, and put notifications into the outbox."""
