@@ -221,8 +221,9 @@ def _lines(name: str, found: Refit) -> list[str]:
         count, first = counted(len(found.unlabelled), "alarm"), found.unlabelled[0]
         shown = found.clock.text(first.since)
         where = f"the first {first.id}{'' if shown is None else f' at {shown}'}: {first.cause}"
-        kept = "were fitted to as normal (--fit-unlabelled)" if found.fits_unlabelled else "were left out of fitting"
-        lines.append(f"  {count} without a label {kept}; {where}. Label them (penstock label), then fit again.")
+        were = "was" if len(found.unlabelled) == 1 else "were"
+        kept = "fitted to as normal (--fit-unlabelled)" if found.fits_unlabelled else "left out of fitting"
+        lines.append(f"  {count} without a label {were} {kept}; {where}. Label them (penstock label), then fit again.")
     lines += ["", f"On {held}, to which the new model was not fitted:", f"{'':<28}{'old':>10}{'new':>10}"]
     lines += [f"{what:<28}{a:>10}{b:>10}" for what, a, b in rows]
     if old.faults:

@@ -67,8 +67,15 @@ class Asset:
         self.aligning = scorer.aligning(watched)
         if self.aligning is not None:
             self._table = self.aligning.options(self._table)
-            if positions.get("aligner") is not None:
-                self.aligning.restore(positions.pop("aligner"))
+            waiting = positions.pop("aligner", None)
+            if not all(map(self.aligning.fits, (waiting, positions.get("file", {}).get("aligner")))):
+                log.warning(
+                    "%s: the model has other tags; readings of the step that is not over are not used", record.name
+                )
+                waiting = None
+                positions |= {"file": {**positions["file"], "aligner": None}} if "file" in positions else {}
+            if waiting is not None:
+                self.aligning.restore(waiting)
         self.source: AnySource | None = None
         if options.input is not None:
             self.source = self._rows(open_feed(options.input, follow=True, wait=False))

@@ -28,7 +28,7 @@ from penstock.live.alarms import Alarm, Change, Event, Notification, Verdict
 from penstock.live.assets import Asset, Book, known_labels
 from penstock.live.options import AssetOptions, ServeOptions
 from penstock.live.store import Store, StoreFullError
-from penstock.live.versions import ModelShelf, SwitchError
+from penstock.live.versions import ModelShelf
 
 log = logging.getLogger("penstock.serve")
 _MOST_JOBS = 256  # deliveries and actions in one cycle
@@ -540,12 +540,12 @@ class Service:
         if version is None:
             version = self.store.models_written(record.id)[before].before
             if version is None:
-                raise SwitchError(f"{name}: version {before} is the first that was in use: there is none before it.")
+                raise RefusedError(f"{name}: version {before} is the first that was in use.", 409)
         details = {"version": version, "before": before, "row": record.rows + 1}
         try:
             with self.store.savepoint():
                 scorer = self._shelf.switch(record, options, version, asset.scorer, other_columns=other_columns)
-                switched = Asset(record, options, scorer, self._shelf.positions(record.id, asset.scorer, scorer))
+                switched = Asset(record, options, scorer, self.store.positions(record.id))
                 self.store.add_audit(now, who, "use model", name, details)
         except (LookupError, OSError, ValueError) as error:
             self.store.want_model(record.id, None)

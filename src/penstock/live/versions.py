@@ -87,14 +87,6 @@ class ModelShelf:
         self._store.use_model(record, version, scorer.settings(), time.time())
         return scorer
 
-    def positions(self, asset: int, old: Scorer, new: Scorer) -> dict[str, Any]:
-        """Return where the inputs of an asset are; with other columns, the step that was not over begins anew."""
-        found = self._store.positions(asset)
-        if set(_columns(old)) != set(_columns(new)):
-            found.pop("aligner", None)
-            found = {name: {**at, "aligner": None} if name == "file" else at for name, at in found.items()}
-        return found
-
     def _named(self, options: AssetOptions) -> tuple[str, bytes | None]:
         """Return digest and file of the model that options name, as they were when this was asked first."""
         key = (options.model, repr(options.threshold))
