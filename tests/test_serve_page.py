@@ -7,8 +7,10 @@ from datetime import UTC, datetime
 
 import pytest
 from browser_pages import opened_page
-from live_service import Client, csv_of, options, rows
+from live_service import Client, csv_of, model, options, rows
 
+from penstock import fit_model
+from penstock.live.versions import add_file
 from penstock.live.web import LiveServer
 
 pytestmark = pytest.mark.browser
@@ -271,3 +273,51 @@ def test_a_phone_works_an_alarm(browser, tmp_path):
             page.locator("#labels li", has_text="by Ada").wait_for()
             small = "[...document.querySelectorAll('#work button, #reasons label')].filter((e) => e.offsetHeight < 36)"
             assert page.evaluate(f"{small}.length") == 0  # a finger finds them
+
+
+def test_an_engineer_switches_the_model_on_the_page(browser, tmp_path):
+    with LiveServer(options(tmp_path)) as running:
+        client = Client(running.url)
+        client.samples(csv_of(ROWS[600:700]))
+        data = model().read_bytes()
+        fit_model(ROWS[:600], time="time", columns=["oil", "head"]).save(tmp_path / "few.penstock")
+        store = running.service.store
+        add_file(
+            store, "unit1", (tmp_path / "few.penstock").read_bytes(), "few.penstock", "Ada", "<b>fewer</b> columns"
+        )
+        assert add_file(store, "unit1", data, "again", "Ada") == 1, "the same file is the same version"
+        with opened(browser, f"{running.url}#assets=unit1") as page:
+            page.locator("#models tr", has_text="● 1").wait_for()
+            page.locator("#models tr", has_text="<b>fewer</b> columns").wait_for()
+            asked = []
+            page.once("dialog", lambda dialog: (asked.append(dialog.message), dialog.dismiss()))
+            page.click("[data-version='2']")
+            page.locator("#model-problem", has_text="has other columns").wait_for()
+            page.once("dialog", lambda dialog: dialog.accept())
+            page.click("[data-version='2']")
+            page.locator("#models tr", has_text="● 2").wait_for()
+            page.locator("#asset-state", has_text="model v2").wait_for()
+            page.goto(f"{running.url}#service")
+            page.locator("#audit tr", has_text="use model").first.wait_for()
+            assert "without 'flow', 'power'" in asked[0]
+        client.samples(csv_of(ROWS[700:800]))
+        assert client.get("assets")[0]["model"] == 2
+
+
+def test_what_is_known_as_normal_is_listed_as_such(browser, tmp_path):
+    table = rows(n=1300, fault=[*range(700, 750), *range(1000, 1050)])
+    with LiveServer(options(tmp_path)) as running:
+        client = Client(running.url)
+        client.samples(csv_of(table[600:900]))
+        first = client.get("alarms")[0]["id"]
+        assert (
+            client.command(f"alarms/{first}/label", reason="rare but normal", comment="oil test", name="Ada")[0] == 200
+        )
+        client.samples(csv_of(table[900:1045]))
+        with opened(browser, running.url) as page:
+            page.locator("#no-alarms", has_text="rare but normal").wait_for()
+            page.select_option("#show", "open")
+            page.locator("#alarm-rows tr", has_text="◇ rare but normal, active").click()
+            page.locator("#alarm-words", has_text="like what was rare but normal on").wait_for()
+            page.locator("#alarm-words", has_text="oil test").wait_for()
+            page.locator("#alarm-state", has_text="scored by version 1").wait_for()
