@@ -337,6 +337,8 @@ def test_labels_in_python_are_bounded_and_can_be_undone(history: Path, tmp_path:
     with pytest.raises(KeyError):
         again.labelled(findings, 99, "fault", "Bob")
     label = knows.labels[0]
+    later = replace(label, since=label.since + 9.0)
+    assert len(again.with_labels([later]).labels) == 2, "an incident of the same number, but of another time"
     many = [replace(label, subject=f"incident {n}") for n in range(MOST_LABELS)]
     full = model.with_labels(many)
     assert len({each.id for each in full.labels}) == MOST_LABELS

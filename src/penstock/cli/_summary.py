@@ -12,7 +12,7 @@ from penstock._messages import counted, duration_in_words
 from penstock.cli._console import printable
 from penstock.cli._data_text import SAID, data_lines
 from penstock.detection import NO_LONGER_FITS, Findings
-from penstock.explain import NEW_STATE
+from penstock.explain import NEW_STATE, NORMAL
 from penstock.io import Note
 from penstock.report.words import SOURCES, by_chance, how_long, how_sure
 
@@ -109,7 +109,8 @@ def _incident_lines(findings: Findings) -> Iterator[str]:
         count = f", {counted(incident['sensors'], 'sensor')} out of range" if incident["source"] == "machine" else ""
         with_it = "".join(f"; with it {_cut(text)}" for text in incident["circumstances"][:_MOST_CIRCUMSTANCES])
         similar = f"; like incident {', '.join(map(str, incident['similar']))}" if incident["similar"] else ""
-        known = f"; known: {_cut(incident['known'])}" if incident["known"] else ""
+        how = "known" if incident["known"].startswith(NORMAL) else "like an earlier one"
+        known = f"; {how}: {_cut(incident['known'])}" if incident["known"] else ""
         yield f"     look first at {_cut(first)}{condition}{moved}{source}{count}{with_it}{similar}{known}"
     more = len(incidents) - _MOST_INCIDENTS
     if more > 0:

@@ -152,10 +152,8 @@ def _keep(made: Label, found: Any, model: Path | None, labels: Path | None) -> i
         made, place = known.labels[-1], model
     words = f"{made.id}: {made.subject} is {made.in_words()}; kept in {place}."
     if made.reason != MAINTENANCE:
-        listed = "as such" if made.reason == NORMAL else "as like it"
-        words += (
-            f" Later ones like it are listed {listed}." if made.pattern else " No sensor was out of what is usual: "
-        )
+        listed = "listed as such" if made.reason == NORMAL else "said to be like it"
+        words += f" Later ones like it are {listed}." if made.pattern else " No sensor was out of what is usual: "
         words += "" if made.pattern else "later ones cannot be recognised."
     print_text(printable(words))
     return 0
@@ -185,4 +183,5 @@ def _undo(file: Path, kind: str, content: Any, which: str, who: str) -> int:
         content.without_label(which).save(file, overwrite=True)
     else:
         append_record(file, {"kind": "withdrawn", "id": which, "who": who, "at": time.time()})
+    print_text(printable(f"{which}: taken back; {file} does not act on it any more."))
     return 0

@@ -79,7 +79,6 @@ def use(
 
     Exit code 0: done, or noted for the next start; 2: it cannot be.
     """
-    from penstock.detection import load
     from penstock.live.versions import add_file
 
     with plain_errors(context), opened_store(store) as opened:
@@ -89,8 +88,7 @@ def use(
             if version not in opened.models(opened.asset(name).id):
                 raise CommandError(f"{name} has no model version {which}; 'penstock model list' shows them.")
         else:
-            load(which)  # a file that is no model must not be kept
-            version = add_file(opened, name, Path(which).read_bytes(), str(Path(which).resolve()), person)
+            version = add_file(opened, name, Path(which), str(Path(which).resolve()), person)
         return ask_for(opened, name, version, person, other_columns=other_columns)
 
 

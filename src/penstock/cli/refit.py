@@ -196,7 +196,7 @@ def _refit_stored(
         lines = _lines(name, found)
         note = f"refit: {found.old.per_day:.3g} alarms a day before, {found.new.per_day:.3g} after, on rows held out"
         made = f"refit of version {record.version}"
-        new = add_file(store, name, file.read_bytes(), made, getpass.getuser(), note)
+        new = add_file(store, name, file, made, getpass.getuser(), note)
         lines += ["", f"Kept as version {new}. 'penstock model use {new} --store {path} --asset {name}' switches."]
         if switch:
             ask_for(store, name, new, getpass.getuser(), other_columns=False)

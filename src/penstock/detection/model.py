@@ -168,7 +168,8 @@ class Model:
     def with_labels(self, labels: Iterable[Label]) -> Model:
         """Return a model with further labels; those of the same incident take the place of earlier ones."""
         new = list(labels)
-        kept = [each for each in self.labels if all(each.subject != other.subject for other in new)]
+        about = {(each.subject, each.since) for each in new}
+        kept = [each for each in self.labels if (each.subject, each.since) not in about]
         found = list(kept)
         for each in new:
             each.check()

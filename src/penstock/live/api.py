@@ -26,7 +26,7 @@ from starlette.responses import JSONResponse, Response
 
 import penstock
 from penstock._messages import odd_character
-from penstock.explain import REASONS, find_known, labels_of, likeness
+from penstock.explain import NORMAL, REASONS, find_known, labels_of, likeness
 from penstock.io import Batch, TableError, as_zone, need_pyarrow
 from penstock.io.sinks import format_verdicts
 from penstock.live.alarm_load import alarm_load
@@ -166,7 +166,9 @@ class Api:
     def assets(self, request: Request) -> list[dict[str, Any]]:
         found, states = self.store.alarms(only_open=True), self.service.asset_states()
         for state in states:
-            mine = [alarm["state"] for alarm in found if alarm["asset"] == state["asset"]]
+            every = [alarm for alarm in found if alarm["asset"] == state["asset"]]
+            mine = [alarm["state"] for alarm in every if alarm["known_as"] != NORMAL]
+            state["known"] = sum("active" in alarm["state"] and alarm["known_as"] == NORMAL for alarm in every)
             state["alarms"] = sum("active" in names for names in mine)
             state["unacknowledged"] = sum("acknowledged" not in names for names in mine)
             version = self._versions(state["asset"]).get(state["model"])

@@ -340,11 +340,20 @@ class Store:
     # The models of an asset.
 
     def add_model(
-        self, asset: int, digest: str, data: bytes | None, source: str, who: str, at: float, note: str = ""
+        self,
+        asset: int,
+        digest: str,
+        data: bytes | None,
+        source: str,
+        who: str,
+        at: float,
+        note: str = "",
+        names: Sequence[str] | None = None,
     ) -> int:
         """Return the version of a model, a new one unless the asset has it.
 
         data : its file, which is kept; None for a model that learns from the rows.
+        names : its inputs; None: not known before its first row.
 
         The files of the newest 20 versions of an asset are kept, that in use and the one before it besides.
         """
@@ -355,8 +364,9 @@ class Store:
             if known == digest:
                 return int(version)
         version = max(mine, default=0) + 1
-        query = "INSERT INTO models(asset, version, digest, source, note, added, who) VALUES(?,?,?,?,?,?,?)"
-        self._write(query, asset, version, digest, source, note, at, who)
+        query = "INSERT INTO models(asset, version, digest, source, note, added, who, names) VALUES(?,?,?,?,?,?,?,?)"
+        known = None if names is None else json.dumps(names)
+        self._write(query, asset, version, digest, source, note, at, who, known)
         if len(mine) >= _MOST_FILES:
             self._write(
                 "DELETE FROM model_files WHERE digest NOT IN (SELECT digest FROM models AS each WHERE version > "

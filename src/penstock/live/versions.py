@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock._messages import listed
+from penstock.detection import Model, load
 from penstock.io import TableOptions
 from penstock.live.options import AssetOptions
 from penstock.live.scorers import Scorer, scorer_maker
@@ -122,11 +123,16 @@ class ModelShelf:
         return self._makers[key]()
 
 
-def add_file(store: Store, asset: str, data: bytes, source: str, who: str, note: str = "") -> int:
-    """Add a model to an asset, and return its version; it is not used yet. LookupError if there is no such asset."""
-    record = store.asset(asset)
+def add_file(store: Store, asset: str, file: Path, source: str, who: str, note: str = "") -> int:
+    """Add a model to an asset, and return its version; it is not used yet.
+
+    LookupError if there is no such asset, StorageError if the file is no model.
+    """
+    record, data, model = store.asset(asset), file.read_bytes(), load(file)
+    names = model.inputs.names if isinstance(model, Model) else None
     with store.transaction():
-        version = store.add_model(record.id, hashlib.sha256(data).hexdigest(), data, source, who, time.time(), note)
+        digest = hashlib.sha256(data).hexdigest()
+        version = store.add_model(record.id, digest, data, source, who, time.time(), note, names)
         details = {"version": version, "source": source, "note": note}
         store.add_audit(time.time(), who, "add model", asset, details)
     return version

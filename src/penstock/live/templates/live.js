@@ -417,7 +417,7 @@ async function drawAlarmChart(alarm) {
 function sentence(each) {
   if (each.received === null || each.row === 0) return "no rows yet";
   const count = each.alarms + (each.alarms === 1 ? " alarm" : " alarms");
-  const fits = each.alarms ? "does not fit (" + count + ")" : each.score === null ? "not scored (" + (each.reason || "no score") + ")"
+  const fits = each.alarms ? "does not fit (" + count + ")" : each.known ? "as is known, " + NORMAL : each.score === null ? "not scored (" + (each.reason || "no score") + ")"
     : each.score > each.threshold ? "above its threshold just now" : "fits";
   const version = Number.isInteger(each.model) ? " v" + each.model : "";
   const day = each.model_time ? showDay(state.clock.at(each.model_time * 1000)).replace(" " + new Date().getUTCFullYear(), "") : null;
@@ -469,6 +469,7 @@ async function showModels() {
   if (!name) return;
   const versions = await ask("assets/" + encodeURI(name) + "/models");
   if (name !== state.asset) return;
+  state.models = versions;
   fill($("models"), versions.slice().reverse().map((each) => {
     const button = make("button", { type: "button", "data-version": each.version }, null, "Use");
     const added = showTime(Math.round(each.added)) + " by " + each.who;
@@ -477,17 +478,25 @@ async function showModels() {
   }));
 }
 
-async function useModel(version, more = {}) {
+// Puts a version into use; one of other columns is used if that was said to be meant.
+async function useModel(version, meant) {
   const name = state.status.user ? {} : { name: localStorage.getItem("who") || "" };
+  const [wanted, now] = [state.models.find((each) => each.version === version), state.models.find((each) => each.in_use)];
+  const without = (one, other) => (one.names && other.names ? one.names.filter((each) => !other.names.includes(each)) : []);
+  const [gone, come] = [without(now, wanted), without(wanted, now)], box = $("model-problem");
+  if (!meant && (gone.length || come.length)) {
+    const parts = [gone.length && "without " + gone.join(", "), come.length && "with " + come.join(", ")].filter(Boolean);
+    box.textContent = "Version " + version + " has other columns: " + parts.join("; ") + ". From then on only its columns are kept; what is there stays. ";
+    make("button", { type: "button", "data-meant": version }, box, "Use it nevertheless");
+    return;
+  }
   try {
-    await command("assets/" + encodeURI(state.asset) + "/models/use", { version, ...name, ...more });
-    $("model-problem").textContent = "";
+    await command("assets/" + encodeURI(state.asset) + "/models/use", { version, ...name, ...(meant ? { other_columns: true } : {}) });
+    box.textContent = "";
     loadAssets();
     await showModels();
   } catch (error) {
-    const text = error.message.replace("(--other-columns)", "").trim();
-    if (error.message.includes("--other-columns") && confirm(text)) return useModel(version, { other_columns: true });
-    $("model-problem").textContent = text;
+    box.textContent = error.message;
   }
 }
 
@@ -642,6 +651,7 @@ $("alarm").addEventListener("close", () => {
 });
 $("actions").addEventListener("click", (event) => event.target.dataset.action && act(event.target.dataset.action));
 $("models").addEventListener("click", (event) => event.target.dataset.version && useModel(Number(event.target.dataset.version)));
+$("model-problem").addEventListener("click", (event) => event.target.dataset.meant && useModel(Number(event.target.dataset.meant), true));
 $("labels").addEventListener("click", (event) => event.target.dataset.label && undo(event.target.dataset.label));
 $("work").addEventListener("keydown", (event) => {
   const action = state.asking || (event.target.id === "comment" && "comment");
