@@ -56,7 +56,8 @@ def list_versions(
         for each in versions.values():
             mark = "*" if each.version == record.version else " "
             source = each.source or "learns from the rows"
-            used = "never used" if each.used is None else f"in use from {_day(each.used)}"
+            since = "in use since" if each.version == record.version else "last put into use"
+            used = "never used" if each.used is None else f"{since} {_day(each.used)}"
             lines.append(f" {mark}{each.version:>3}  {source}, added {_day(each.added)} by {each.who}, {used}")
             lines += [f"       {each.note}"] if each.note else []
     print_text("\n".join(map(printable, lines)))

@@ -89,18 +89,14 @@ def refit(
     def once() -> int:
         with plain_errors(context):
             if store is not None:
-                lines = _refit_stored(store, asset, output, overwrite, switch, quiet, fit)
+                _refit_stored(store, asset, output, overwrite, switch, quiet, fit)
             else:
                 assert model is not None
                 assert source is not None
                 place = output
                 if every is not None and output is None and not switch:
                     place = model.with_name(f"{model.stem}.{time.strftime('%Y-%m-%d')}{model.suffix}")
-                lines = _refit_file(
-                    model, source, labels, asset, place, overwrite or every is not None, switch, quiet, fit
-                )
-        if not quiet:
-            print_text("\n".join(printable(line) for line in lines))
+                _refit_file(model, source, labels, asset, place, overwrite or every is not None, switch, quiet, fit)
         return 0
 
     return once() if pause is None else _schedule(once, pause)
@@ -132,7 +128,7 @@ def _refit_file(
     switch: bool,
     quiet: bool,
     fit: dict[str, Any],
-) -> list[str]:
+) -> None:
     from penstock._messages import listed
     from penstock._parameters import ParameterError
     from penstock.cli._console import Stages, cleaning_up
@@ -156,7 +152,7 @@ def _refit_file(
             found.model.save(model, overwrite=True)
     written = [str(path) for path, is_so in ((output, output is not None), (model, switch)) if is_so]
     last = f"Written: {', '.join(written)}." if written else "Nothing was written: --output or --switch does."
-    return [*_lines(name, found), "", last]
+    _say([*_lines(name, found), "", last], quiet)
 
 
 def _refit_stored(
@@ -167,7 +163,7 @@ def _refit_stored(
     switch: bool,
     quiet: bool,
     fit: dict[str, Any],
-) -> list[str]:
+) -> None:
     import tempfile
 
     from penstock.cli._console import Stages, cleaning_up
@@ -192,16 +188,20 @@ def _refit_stored(
         found.model.save(file, overwrite=True)
         if output is not None:
             found.model.save(output, overwrite=overwrite)
-            return [*_lines(name, found), "", f"Written: {output}."]
-        lines = _lines(name, found)
+            _say([*_lines(name, found), "", f"Written: {output}."], quiet)
+            return
         note = f"refit: {found.old.per_day:.3g} alarms a day before, {found.new.per_day:.3g} after, on rows held out"
         made = f"refit of version {record.version}"
         new = add_file(store, name, file, made, getpass.getuser(), note)
-        lines += ["", f"Kept as version {new}. 'penstock model use {new} --store {path} --asset {name}' switches."]
+        how = "" if switch else f" 'penstock model use {new} --store {path} --asset {name}' switches."
+        _say([*_lines(name, found), "", f"Kept as version {new}.{how}"], quiet)
         if switch:
             ask_for(store, name, new, getpass.getuser(), other_columns=False)
-            lines[-1] = f"Kept as version {new}."
-        return lines
+
+
+def _say(lines: list[str], quiet: bool) -> None:
+    if not quiet:
+        print_text("\n".join(printable(line) for line in lines))
 
 
 def _lines(name: str, found: Refit) -> list[str]:
@@ -223,7 +223,7 @@ def _lines(name: str, found: Refit) -> list[str]:
         where = f"the first {first.id}{'' if shown is None else f' at {shown}'}: {first.cause}"
         were = "was" if len(found.unlabelled) == 1 else "were"
         kept = "fitted to as normal (--fit-unlabelled)" if found.fits_unlabelled else "left out of fitting"
-        lines.append(f"  {count} without a label {were} {kept}; {where}. Label them (penstock label), then fit again.")
+        lines.append(f"  {count} without a label {were} {kept}; {where}. Label them, then fit again.")
     lines += ["", f"On {held}, to which the new model was not fitted:", f"{'':<28}{'old':>10}{'new':>10}"]
     lines += [f"{what:<28}{a:>10}{b:>10}" for what, a, b in rows]
     if old.faults:

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, partial
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -181,7 +182,10 @@ class Api:
     def models(self, request: Request) -> list[dict[str, Any]]:
         asset = self._asset(request)
         versions = self._versions(asset.record.name)
-        return [{**asdict(each), "in_use": number == asset.record.version} for number, each in versions.items()]
+        return [
+            {**asdict(each), "source": Path(each.source).name, "in_use": number == asset.record.version}
+            for number, each in versions.items()
+        ]
 
     def _zone(self) -> dict[str, Any]:
         """Return the one zone that all times are shown in."""

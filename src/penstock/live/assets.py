@@ -17,7 +17,7 @@ import numpy as np
 
 from penstock._messages import odd_character
 from penstock._types import FloatArray
-from penstock.explain import Label
+from penstock.explain import MOST_LABELS, Label
 from penstock.io import (
     AlignedSource,
     AnySource,
@@ -270,9 +270,17 @@ class Book:
 
 
 def known_labels(labels: Iterable[Label], assets: Iterable[Asset]) -> list[Label]:
-    """Return labels of a store, and those that the models of assets keep, which are about the asset."""
-    kept = [replace(each, asset=asset.record.name) for asset in assets for each in asset.scorer.labels]
-    return [*labels, *kept]
+    """Return the labels that act: of each asset the newest 100 of a store, and those that its model keeps.
+
+    What a model keeps is about its asset.
+    """
+    found: list[Label] = []
+    acting = [each for each in labels if each.holds and each.pattern]
+    for asset in assets:
+        name = asset.record.name
+        found += [each for each in acting if each.is_about(name) or each.asset.startswith(f"{name}/")][-MOST_LABELS:]
+        found += [replace(each, asset=name) for each in asset.scorer.labels]
+    return found
 
 
 class _Lines(Feed):

@@ -93,16 +93,26 @@ class FileRows:
 
 
 class StoredRows:
-    """Rows of an asset of a live service, as far as they are kept and have the columns of the version in use."""
+    """Rows of an asset of a live service, as far as they are kept and have the columns of the version in use.
+
+    They may have been scored by other versions.
+    """
 
     def __init__(self, store: Store, record: AssetRecord, model: Model) -> None:
-        blocks = [block for block in store.readings(record.id) if block.version == record.version]
-        if not blocks or record.columns is None:
-            raise InputError(f"{store.path} has no readings of {record.name} that version {record.version} has scored.")
-        self._columns, self._blocks = record.columns, blocks
+        columns = record.columns or ()
+        known = {version: each.columns or () for version, each in store.models(record.id).items()}
+        blocks = []
+        for block in store.readings(record.id):
+            there = known[block.version]
+            if columns and set(columns) <= set(there):
+                values = block.values[:, [there.index(name) for name in columns]]
+                blocks.append(replace(block, values=values))
+        if not blocks:
+            raise InputError(f"{store.path} has no readings of {record.name} with the columns of its model.")
+        self._columns, self._blocks = columns, blocks
         zone = model.reading.timezone
         reader = TimeReader(zoned=True, zone=None if zone is None else str(zone))
-        frame = pd.DataFrame(np.vstack([block.values for block in blocks]), columns=list(record.columns))
+        frame = pd.DataFrame(np.vstack([block.values for block in blocks]), columns=list(columns))
         for name in blocks[0].texts:
             frame[name] = [text for block in blocks for text in block.texts[name]]
         frame.insert(0, "time", reader.index(np.concatenate([block.seconds for block in blocks])))

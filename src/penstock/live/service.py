@@ -588,6 +588,7 @@ class Service:
     def _tell_labels(self, book: Book) -> list[Event]:
         """Tell the alarms what people said: the labels of the store, and those that the models keep."""
         mine = [asset for asset in self.assets.values() if asset.book is book]
+        book.dirty = True  # rows before this are not to be taken again with these labels
         return book.named(book.book.set_labels(known_labels(self._labels.values(), mine), book.now()))
 
     def _write_events(self, events: Iterable[Event]) -> None:
