@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import signal
-import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -235,6 +235,8 @@ def test_a_refit_on_a_schedule_goes_on_until_it_is_ended(
 ) -> None:
     import penstock.live.refit
 
+    cli = importlib.import_module("penstock.cli.refit")  # the name is that of the command, too
+
     (tmp_path / "unit1.penstock").write_bytes((history / "unit1.penstock").read_bytes())
     before, calls = (tmp_path / "unit1.penstock").read_bytes(), []
     fit = penstock.live.refit.refit
@@ -243,12 +245,14 @@ def test_a_refit_on_a_schedule_goes_on_until_it_is_ended(
         calls.append(1)
         if len(calls) == 2:
             raise ValueError("the disk is full")
-        found = fit(*given, **options)
+        return fit(*given, **options)
+
+    def wait(seconds: float) -> None:
         if len(calls) == 3:
-            threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGTERM)).start()
-        return found
+            os.kill(os.getpid(), signal.SIGTERM)
 
     monkeypatch.setattr(penstock.live.refit, "refit", counted)
+    monkeypatch.setattr(cli, "_wait", wait)
     command = ["refit", str(tmp_path / "unit1.penstock"), str(history / "unit1.csv"), *RULES, "--every", "1s"]
     assert main(command) == 128 + signal.SIGTERM
     assert len(calls) == 3

@@ -114,8 +114,12 @@ def _schedule(once: Callable[[], int], pause: float) -> int:
             except CommandError as error:
                 typer.echo(f"penstock: {printable(str(error))} Tried again after the pause (--every).", err=True)
             while time.monotonic() < due and not stop.requested():
-                time.sleep(min(_PAUSE, max(0.0, due - time.monotonic())))
+                _wait(min(_PAUSE, max(0.0, due - time.monotonic())))
     return 128 + (stop.number or 0)
+
+
+def _wait(seconds: float) -> None:
+    time.sleep(seconds)
 
 
 def _refit_file(
