@@ -17,6 +17,7 @@ from sklearn.base import clone
 
 from penstock._messages import counted, listed
 from penstock._types import BoolArray, FloatArray, IndexArray
+from penstock.certainty import WELL_ABOVE_USUAL
 from penstock.columns import InputChoice
 from penstock.detection._parts import (
     ALL,
@@ -38,7 +39,6 @@ from penstock.explain import MOST_LABELS, Label, Pattern, as_reason
 from penstock.graph.rows import find_incomparable
 from penstock.io import Note, TableError
 from penstock.prepare import learn_scaling
-from penstock.sensors.rates import WELL_ABOVE_USUAL
 from penstock.thresholds import Contamination, Exceedance, score_threshold
 
 if TYPE_CHECKING:
