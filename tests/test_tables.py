@@ -225,10 +225,11 @@ def test_words_told_as_missing_leave_numbers(write):
 def test_long_format_is_noticed(write):
     hours = pd.date_range("2024-01-01", periods=20, freq="h")
     wide = pd.DataFrame({"time": hours, "power": np.arange(20.0), "flow": np.arange(20.0) ** 2})
-    long = wide.melt("time", var_name="machine")
-    note = read_table(long).about("long format")
-    assert (note.count, note.columns, note.changed) == (2, ("machine", "value"), False)
-    assert "pivot the table first, to one row per 'time' and a column of 'value' for each 'machine'" in note.message
+    assert read_table(wide.melt("time", var_name="machine")).names == ("power", "flow")
+    machines = pd.concat([wide.assign(machine="A"), wide.assign(machine="B", flow=7.0)])
+    note = read_table(machines).about("long format")
+    assert (note.count, note.columns, note.changed) == (2, ("machine", "power", "flow"), False)
+    assert "to one row per 'time' and a column of 'power', 'flow' for each 'machine'" in note.message
     assert read_table(wide.assign(tag=["on", "off"] * 10)).about("long format") is None
     assert read_table(pd.concat([wide, wide]).assign(tag=["on", "on", "off", "on"] * 10)).about("long format") is None
 

@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 from penstock._messages import counted
 from penstock._types import BoolArray, FloatArray
 from penstock.io._clock import Clock, find_clock
-from penstock.io._combine import RawTable, reading_columns, without_fillers
+from penstock.io._combine import RawTable, without_fillers
 from penstock.io._csv_kernels import POWERS, read_lines
 from penstock.io._encodings import UTF8, find_encoding, marked_encoding
 from penstock.io._layout import find_layout, is_missing, refuse_foreign, unit_in_cells
 from penstock.io._numbers import MissingCodes
+from penstock.io._reading_columns import ReadingColumns, find_reading_columns, named_reading_columns
 from penstock.io._readings import ValueOptions, pair_readings
 from penstock.io._row_values import (
     BOM,
@@ -216,17 +217,22 @@ def _choose_columns(
     measured : those of numbers.
     """
     options = options.for_columns(names)
-    tag, value, _ = reading_columns(names)
     asked = set(options.columns)
-    by_reading = asked.isdisjoint(names) if asked else set(measured) - set(options.exclude) == {value}
-    if by_reading and value and tag in kept and (kept[tag].nunique() > 1 or (asked and options.readings)):
+    reading, clock = None, Clock(None, None, ())
+    if asked.isdisjoint(names):
+        clock = _clock_of_stream(kept, options, named_reading_columns(names), Notebook(notebook.source))
+        reading = find_reading_columns(kept, clock.columns, options.exclude, asked if options.readings else ())
+    if reading is not None and not asked:
+        alone = set(measured) - {*options.exclude, *clock.columns} == {reading.value}
+        reading = reading if reading.named and alone and kept[reading.tag].nunique() > 1 else None
+    if reading is not None:
         if not options.readings:
             raise InputError(
-                f"{notebook.source} has a row for each reading (columns {quoted(tag)} and {quoted(value)}). Rows are "
-                f"made of them on a clock: that of a model that was fitted to such readings, or give --step and the "
-                f"tags (--columns)."
+                f"{notebook.source} has a row for each reading (columns {quoted(reading.tag)} and "
+                f"{quoted(reading.value)}). Rows are made of them on a clock: that of a model that was fitted to such "
+                f"readings, or give --step and the tags (--columns)."
             )
-        return _reading_layout(names, kept, (tag, value), options, notebook)
+        return _reading_layout(names, kept, reading, clock, notebook)
     check_options(names, options)
     given = () if options.time is None else (options.time,)
     taken = {*options.columns, *options.texts, *options.exclude}
@@ -277,19 +283,28 @@ def _choose_columns(
     return Columns(tuple(names), time, places, written, time_of_day, quality=quality), clock.reader
 
 
+def _clock_of_stream(
+    kept: pd.DataFrame, options: TableOptions, taken: Collection[str], notebook: Notebook
+) -> Clock:
+    """Return the time of the first rows of a stream; none if it cannot be read."""
+    given = () if options.time is None or options.time not in kept else (options.time,)
+    try:
+        return find_clock(kept, replace(options.times, columns=given), taken, notebook)
+    except TableError:
+        return Clock(None, None, ())
+
+
 def _reading_layout(
-    names: Sequence[str], kept: pd.DataFrame, reading: tuple[str, str], options: TableOptions, notebook: Notebook
+    names: Sequence[str], kept: pd.DataFrame, reading: ReadingColumns, clock: Clock, notebook: Notebook
 ) -> tuple[Columns, TimeReader | None]:
-    """Return the columns of a stream in which each row is a reading, of which tag and value are named."""
-    given = () if options.time is None else (options.time,)
-    clock = find_clock(kept, replace(options.times, columns=given), reading, Notebook(notebook.source))
-    others = [name for name in kept.columns if name not in (*reading, *clock.columns)]
-    quality = [name for name in others if is_quality(name, kept[name])][:1]
-    places = tuple(names.index(name) for name in (*reading, *quality))
-    said = tuple(Quality(place, places[1], _some_values(kept[names[place]])) for place in places[2:])
-    when = [names.index(name) for name in clock.columns]
+    """Return the columns of a stream in which each row is a reading."""
     if clock.times is None:
         raise InputError(f"{notebook.source} has a row for each reading, but no time that can be read (--time).")
+    places = tuple(names.index(name) for name in (reading.tag, reading.value, *reading.quality))
+    said = tuple(
+        Quality(place, places[1], _some_values(kept[names[place]]), names[place]) for place in places[2:]
+    )
+    when = [names.index(name) for name in clock.columns]
     clock_place = when[1] if len(when) > 1 else None
     return Columns(tuple(names), when[0], (), places, clock_place, reading=True, quality=said), clock.reader
 
@@ -307,7 +322,7 @@ def _find_quality(
         if name not in (*time, *variables) and is_quality(name, kept[name]):
             tag = tag_of(name, others)
             if tag in variables:
-                found.append(Quality(names.index(name), names.index(str(tag)), _some_values(kept[name])))
+                found.append(Quality(names.index(name), names.index(str(tag)), _some_values(kept[name]), name))
     return tuple(found)
 
 

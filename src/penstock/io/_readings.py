@@ -137,23 +137,31 @@ def order_of_readings(codes: NDArray[np.integer], times: IntArray) -> NDArray[np
     return None if (times[1:] >= times[:-1]).all() else np.argsort(times, kind="stable").astype(small)
 
 
-def without_bad_readings(raw: RawTable, taken: Collection[str], notebook: Notebook) -> RawTable:
-    """Return a table without its columns of quality; readings that these call bad are missing."""
+def without_bad_readings(
+    raw: RawTable, taken: Collection[str], notebook: Notebook, beside: Mapping[str, str] | None = None
+) -> RawTable:
+    """Return a table without its columns of quality; readings that these call bad are missing.
+
+    beside : the columns of quality, and the column that each is about, if they are known.
+    """
     frame = raw.frame
-    quality = [name for name in frame.columns if name not in taken and is_quality(name, frame[name])]
-    if not quality:
-        return raw
-    names = [name for name in frame.columns if not _is_clock(frame[name], name, raw)]
-    beside = {name: tag for name in quality if (tag := tag_of(name, names)) is not None and tag not in quality}
-    masked, total = {}, 0
-    for name, tag in beside.items():
-        bad = is_bad(frame[name]) & frame[tag].notna().to_numpy()
-        notebook.bad[tag] = notebook.bad.get(tag, 0) + int(bad.sum())
-        if bad.any():
-            masked[tag] = frame[tag].mask(bad)
-            total += int(bad.sum())
+    if beside is None:
+        quality = [name for name in frame.columns if name not in taken and is_quality(name, frame[name])]
+        if not quality:
+            return raw
+        names = [name for name in frame.columns if not _is_clock(frame[name], name, raw)]
+        beside = {name: tag for name in quality if (tag := tag_of(name, names)) is not None and tag not in quality}
     if not beside:
         return raw
+    masked: dict[str, pd.Series[Any]] = {}
+    total = 0
+    for name, tag in beside.items():
+        readings = masked.get(tag, frame[tag])
+        bad = is_bad(frame[name], name) & readings.notna().to_numpy()
+        notebook.bad[tag] = notebook.bad.get(tag, 0) + int(bad.sum())
+        if bad.any():
+            masked[tag] = readings.mask(bad)
+            total += int(bad.sum())
     said = f"{counted(total, 'reading')} of {raw.name} taken as missing, being bad by {in_columns(beside)}."
     if not total:
         said = f"No reading of {raw.name} is bad by {in_columns(beside)}."

@@ -13,12 +13,14 @@ import numpy as np
 
 from penstock._types import BoolArray, FloatArray
 from penstock.io._layout import is_missing
+from penstock.io._reading_columns import tag_of_object
 from penstock.io.feeds import LONGEST, InputError
 from penstock.io.quality import BAD_WORDS, is_bad
 from penstock.io.times import TimeOptions, TimeReader
 
 _TIME_NAMES = ("time", "timestamp", "date", "datetime")
 _PERHAPS_TIME = "t"  # or a temperature
+_QUALITY_KEYS = ("quality", "status", "opcquality", "validity", "good", "q")
 BOM = b"\xef\xbb\xbf"
 _LONGEST_QUOTE, _MOST_NAMES = 40, 20  # characters of a value, and names, in a message
 
@@ -76,7 +78,7 @@ class TableOptions:
 
 @dataclass(frozen=True)
 class Quality:
-    """A column that says which readings of another are bad: both by number, and some of its values.
+    """A column that says which readings of another are bad: both by number, some of its values, and its name.
 
     >>> Quality(1, 0, ("192", "24")).bad(["192", "0", None])
     array([False,  True, False])
@@ -85,10 +87,11 @@ class Quality:
     place: int
     of: int
     known: tuple[str, ...]  # by which the kind of codes is recognised: 0 alone may be good or bad
+    name: str = ""
 
     def bad(self, texts: Sequence[str | None]) -> BoolArray:
         """Return which of these call a reading bad."""
-        return is_bad([*self.known, *texts])[len(self.known) :]
+        return is_bad([*self.known, *texts], self.name)[len(self.known) :]
 
 
 @dataclass(frozen=True)
@@ -126,7 +129,9 @@ class Columns:
     def restore(cls, state: dict[str, Any]) -> Columns:
         """Return the columns whose `state()` this is; ValueError, TypeError or LookupError if it is none."""
         texts = tuple(state.get("texts", ()))
-        quality = tuple(Quality(place, of, tuple(map(str, known))) for place, of, known in state["quality"])
+        quality = tuple(
+            Quality(place, of, tuple(map(str, known)), state["names"][place]) for place, of, known in state["quality"]
+        )
         kind = (bool(state["reading"]), bool(state["sparse"]), quality)
         columns = cls(tuple(state["names"]), state["time"], tuple(state["variables"]), texts, state.get("clock"), *kind)
         places = [*columns.variables, *texts, *(place for each in quality for place in (each.place, each.of))]
@@ -262,7 +267,7 @@ class JsonRows:
         if not first:
             raise LineError("an object without any key")
         names = list(first)
-        if options.readings and (found := _reading_keys(names, options)) is not None:
+        if options.readings and (found := _reading_keys(first, options)) is not None:
             return cls(found, options)
         options = options.for_columns(names)
         check_options(names, options)
@@ -312,17 +317,15 @@ class JsonRows:
         return {"format": "jsonl", "reader": reader, **self.columns.state()}
 
 
-def _reading_keys(names: list[str], options: TableOptions) -> Columns | None:
-    """Return the columns of objects that are readings, by the keys of the first; None if they are whole rows."""
-    from penstock.io._combine import reading_columns  # which imports what reads tables
-
-    wanted = (*options.columns, *options.texts)
+def _reading_keys(first: dict[str, Any], options: TableOptions) -> Columns | None:
+    """Return the columns of objects that are readings, by the first; None if they are whole rows."""
+    wanted, names = (*options.columns, *options.texts), list(first)
     time = options.time if options.time in names else next((name for name in names if _is_time(name)), None)
-    tag, value, _ = reading_columns(names)
+    tag, value = tag_of_object(first, wanted)
     if tag and value and not set(wanted) & set(names):
-        quality = [name for name in names if name.casefold() in ("quality", "status", "opcquality", "validity")][:1]
+        quality = [name for name in names if name.casefold() in _QUALITY_KEYS][:1]
         places = tuple(names.index(name) for name in (tag, value, *quality))
-        said = tuple(Quality(place, places[1], ()) for place in places[2:])
+        said = tuple(Quality(place, places[1], (), names[place]) for place in places[2:])
         return Columns(
             tuple(names), None if time is None else names.index(time), (), places, reading=True, quality=said
         )

@@ -45,10 +45,15 @@ _ZONES = {
     "aedt": 660,
 }  # fmt: skip
 _EASTERN = re.compile(
-    r"(\d+)\s?[年년]\s*(\d+)\s?[月월]\s*(\d+)\s?[日일]\s*(?:(\d+)\s?[時时点시]\s*(?:(\d+)\s?[分분]?)?\s*(?:(\d+)\s?[秒초])?)?(.*)"
+    r"(令和|平成)?(\d+|元)\s?[年년]\s*(\d+)\s?[月월]\s*(\d+)\s?[日일]\s*(?:(\d+)\s?[時时点시]\s*(?:(\d+)\s?[分분]?)?\s*(?:(\d+)\s?[秒초])?)?(.*)"
 )
 _EASTERN_HALF = re.compile(r"(오전|上午|午前|오후|下午|午後)\s*(\d[\d:.]*)")  # before noon, and after
 _MORNING = ("오전", "上午", "午前")
+_ERAS = {"令和": 2018, "平成": 1988}  # the years before the first of an era of Japan
+_FRENCH = re.compile(r"(?<=\d)\s?h\s?(\d\d)(?:\s?m(?:in|n)?\.?(?:\s?(\d\d)\s?s(?:ec)?\.?)?)?(?!\d)", re.IGNORECASE)
+_TYPED = re.compile(r"(?:L?DT|DTL|DATE_AND_TIME)#", re.IGNORECASE)  # as IEC 61131-3 writes constants
+_SPAN = re.compile(r"(\S.{5,}?)\s*(?:/|\s[-–—]|\bto\b|\bbis\b)\s*(\S.{3,})", re.DOTALL)  # from … to
+_ODD = re.compile(r"\d\s?h\s?\d|#|\s[-–—]\s|\d.?/\d{4}-|\b(?:to|bis)\b", re.IGNORECASE)  # what these need
 _LETTER = "[a-zà-öø-ÿÀ-ÖØ-Þźа-яА-Я]"
 _WEEKDAY = (
     r"(?:(?:mon?|tue?|wed?|thu?|fri?|sat?|sun?|di|mi|do|fr|sa|so|lun|mar|mer|jeu|ven|sam|dim|jue|vie|dom|gio)"
@@ -113,24 +118,33 @@ def is_time(text: str) -> bool:
     >>> [is_time(text) for text in ("31.12.2024 13:45", "5-Jan-24", "Dec 31, 2024 1:45 PM", "pump 3", "10:00")]
     [True, True, True, False, False]
     """
-    return _way_of(_western(text)) is not None
+    return _way_of(_plainly(text)) is not None
 
 
-def _western(text: str) -> str:
-    """Return a date of China, Japan or Korea with signs between its numbers.
+def _plainly(text: str) -> str:
+    """Return a time as most write it: the begin of a span, and dates of France, China, Japan and Korea.
 
-    >>> _western("2024年3月5日 7時05分"), _western("2024년 3월 5일 7시 5분 9초"), _western("5.3.2024")
+    >>> _plainly("2024年3月5日 7時05分"), _plainly("2024년 3월 5일 7시 5분 9초"), _plainly("5.3.2024")
     ('2024-3-5 7:05', '2024-3-5 7:5:9', '5.3.2024')
-    >>> _western("2024/3/5 下午 1:30")
-    '2024/3/5 1:30 pm'
+    >>> _plainly("2024/3/5 下午 1:30"), _plainly("令和6年3月5日"), _plainly("5 mars 2024 7h05")
+    ('2024/3/5 1:30 pm', '2024-3-5', '5 mars 2024 7:05')
+    >>> _plainly("5.3.2024 07:00 - 5.3.2024 08:00"), _plainly("DT#2024-03-05-07:00:00")
+    ('5.3.2024 07:00', '2024-03-05-07:00:00')
     """
+    if _ODD.search(text):
+        text = _FRENCH.sub(lambda found: f":{found[1]}" + (f":{found[2]}" if found[2] else ""), _TYPED.sub("", text))
+        span = _SPAN.fullmatch(text)
+        if span is not None and _way_of(span[1].strip()) is not None:
+            ends = _way_of(span[2].strip()) is not None or is_clock_alone(span[2])
+            text = span[1].strip() if ends else text
     if text.isascii():
         return text
     text = _EASTERN_HALF.sub(lambda found: f"{found[2]} {'am' if found[1] in _MORNING else 'pm'}", text)
     found = _EASTERN.fullmatch(text.strip())
     if found is None:
         return text
-    year, month, day, hour, minute, second, rest = found.groups()
+    era, count, month, day, hour, minute, second, rest = found.groups()
+    year = count if era is None else _ERAS[era] + (1 if count == "元" else int(count))
     clock = "" if hour is None else f" {hour}:{minute or '00'}" + ("" if second is None else f":{second}")
     return f"{year}-{month}-{day}{clock}" + (f" {rest.strip()}" if rest.strip() else "")
 
@@ -193,11 +207,12 @@ def read_times(texts: Sequence[str], day_first: bool | None = None) -> TextTimes
     if alike is not None:
         return alike
     # Without blanks around them and with plain blanks inside; "" for one too long for a time.
-    plain = "".join(texts).isascii()
+    together = "\n".join(islice(texts, _MOST_WAYS))
+    plain = "".join(texts).isascii() and not _ODD.search(together)
     texts = [
         ""
         if len(text) >= _LONGEST
-        else (text if plain and "\n" not in text else _western(text.translate(_SPACES))).strip()
+        else (text if plain and "\n" not in text else _plainly(text.translate(_SPACES))).strip()
         for text in texts
     ]
     result = TextTimes(np.full(len(texts), "NaT", dtype="M8[us]"), np.full(len(texts), NAIVE, dtype=np.int64))

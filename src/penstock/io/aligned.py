@@ -133,7 +133,9 @@ class Aligning:
         """Return the readings of rows of one reading each; a row that is none is a fault."""
         tag, value, *about = (batch.texts[columns.names[place]] for place in columns.texts)
         assert batch.seconds is not None
-        bad = columns.quality[0].bad(about[0]) if about else np.zeros(len(tag), dtype=np.bool_)
+        bad = np.zeros(len(tag), dtype=np.bool_)
+        for quality, texts in zip(columns.quality, about, strict=True):
+            bad |= quality.bad(texts)
         codes: list[int] = []
         kept: list[int] = []
         values: list[float] = []
