@@ -132,7 +132,6 @@ def test_text_stays_text_with_its_own_spelling(write):
     [
         ("time;a\n31.12.2024;1.234,5\n1.1.2025;2.345\n2.1.2025;3\n", "."),
         ('time,a\n2024-12-31,"1,234.5"\n2025-01-01,"2,345"\n2025-01-02,3\n', ","),
-        ("time;a\n2024-12-31;1'234.5\n2025-01-01;2'345\n2025-01-02;3\n", "'"),
     ],
 )
 def test_thousands_are_refused_or_read_on_request(write, text, thousands):

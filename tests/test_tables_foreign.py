@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import penstock
 from penstock.cli import main
 from penstock.io import Table, read_table
 from penstock.io.quality import is_bad, is_quality, tag_of
@@ -66,6 +67,9 @@ FORMS = {
     "WinCC": long_form(tag="Archiv", time="Zeit", value="Messung", quality="Qualitätscode", good="0x80", bad="0x18"),
     "PI Web API": long_form(
         tag="Name", time="Timestamp", value="Value", quality="Good", good=True, bad=False, Questionable=False
+    ),
+    "DeltaV": long_form(
+        tag="Module/Parameter", time="Date/Time", value="Value", quality="Status", good="Good", bad="BadComm", Node="C1"
     ),
     "GE": long_form(tag="Tagname", time="TimeStamp", value="Value", quality="Quality", good=100, bad=0),
 }  # fmt: skip
@@ -131,7 +135,13 @@ def test_quality_in_further_words_and_codes(name: str, values: list[Any], bad: l
 
 @pytest.mark.parametrize(
     ("name", "values"),
-    [("valid", [3, 7]), ("Confidence", [12.5, 13.5]), ("good parts", [0, 1]), ("Status", [100, 0]), ("Pump", ["G", "B"])],
+    [
+        ("valid", [3, 7]),
+        ("Confidence", [12.5, 13.5]),
+        ("good parts", [0, 1]),
+        ("Status", [100, 0]),
+        ("Pump", ["G", "B"]),
+    ],
 )
 def test_and_what_is_none(name: str, values: list[Any]) -> None:
     assert not is_quality(name, values)
@@ -153,6 +163,10 @@ TIMES = {
     "span": spelled(lambda t: f"{t:%d.%m.%Y %H:%M} - {t + pd.Timedelta('1h'):%d.%m.%Y %H:%M}"),
     "ISO span": spelled(lambda t: f"{t:%Y-%m-%dT%H:%M}Z/{t + pd.Timedelta('1h'):%Y-%m-%dT%H:%M}Z"),
     "Japanese era": spelled(lambda t: f"令和{t.year - 2018}年{t.month}月{t.day}日 {t.hour}時{t:%M}分"),
+    "Spanish": spelled(lambda t: f"{t.day} de {({2: 'febrero', 3: 'marzo'})[t.month]} de {t.year}, {t:%H:%M}"),
+    "JavaScript": spelled(lambda t: f"{t:%a %b %d %Y %H:%M:%S} GMT+0000 (Coordinated Universal Time)"),
+    "week": spelled(lambda t: f"{t:%G-W%V-%uT%H:%M}"),
+    "day of the year": spelled(lambda t: f"{t:%Y-%jT%H:%M:%S}"),
     "Chinese": spelled(lambda t: f"{t:%Y年%m月%d日 %H时%M分%S秒}"),
     "MATLAB": spelled(lambda t: f"{719_529 + (t - pd.Timestamp(0)) / pd.Timedelta('1D'):.6f}"),
     "LabVIEW": spelled(lambda t: f"{(t - pd.Timestamp('1904-01-01')).total_seconds():.3f}"),
@@ -212,9 +226,10 @@ def test_blanks_and_apostrophes_stand_between_thousands(tmp_path: Path, sign: st
     frame.to_csv(tmp_path / "plant.csv", index=False, sep=";")
     table = read_table(tmp_path / "plant.csv")
     assert is_plant(table)
-    note = table.about("thousands")
+    note = table.about("grouped numbers")
     assert note is not None
     assert note.columns == ("FT1",)
+    assert not note.doubt
 
 
 def test_sheets_of_a_workbook_are_areas(tmp_path: Path) -> None:
@@ -230,8 +245,10 @@ def test_sheets_of_a_workbook_are_areas(tmp_path: Path) -> None:
 
 def test_lines_above_a_sheet_may_hold_dates(tmp_path: Path) -> None:
     rows: list[list[Any]] = [["Station 3"], ["Printed", dt.datetime(2024, 4, 1)], [], ["Date", "Time", *PLANT]]
-    rows += [["", "", "m³/h", "°C", "bar"]]
-    rows += [[t.to_pydatetime().date(), t.time(), *row] for t, row in zip(STAMPS, PLANT.to_numpy().tolist(), strict=True)]
+    rows = [[*row, *[None] * (5 - len(row))] for row in [*rows, [None, None, "m³/h", "°C", "bar"]]]
+    rows += [
+        [t.to_pydatetime().date(), t.time(), *row] for t, row in zip(STAMPS, PLANT.to_numpy().tolist(), strict=True)
+    ]
     pd.DataFrame(rows).to_excel(tmp_path / "plant.xlsx", index=False, header=False)
     assert is_plant(read_table(tmp_path / "plant.xlsx"))
 
@@ -280,3 +297,11 @@ def test_streams_read_these_forms_as_files_do(tmp_path: Path, capfd: pytest.Capt
         live, later = pd.read_json(alarms, lines=True), pd.read_csv(scores)
         assert len(live) == len(later) == 100
         np.testing.assert_allclose(live["score"], later["score"], rtol=1e-9)
+
+
+def test_labels_in_more_languages() -> None:
+    on = (np.arange(400) > 300) & (np.arange(400) < 320)
+    for name, kinds in (("Alarm", ("OK", "ALARM")), ("故障", (0, 1)), ("Défaut", (0, 1)), ("авария", (0, 1))):
+        frame = PLANT.reset_index(names="time").assign(**{name: np.where(on, kinds[1], kinds[0])})
+        roles = {tag.name: tag.role for tag in penstock.look(frame).tags}
+        assert roles[name] == "label"

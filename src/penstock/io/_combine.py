@@ -165,12 +165,10 @@ def spread_tags(raw: RawTable, options: TimeOptions, taken: Collection[str], pla
     """
     raw = _with_whole_tags(raw)
     columns, when = _reading_columns_of(raw, options, taken)
-    if columns is None:
+    codes, tags = (np.empty(0, dtype=np.int32), []) if columns is None else _tags_of(raw.frame[columns.tag])
+    if columns is None or not 2 <= len(tags) <= len(raw.frame) / 2 or set(tags) & set(when):
         return raw
     tag, value, unit = columns.tag, columns.value, columns.unit
-    codes, tags = _tags_of(raw.frame[tag])
-    if not 2 <= len(tags) <= len(raw.frame) / 2 or set(tags) & set(when):
-        return raw
     found = Notebook(raw.name, log.strict)
     clock = _clock_of_readings(raw.frame, when, options, found)
     if clock.times is None:
@@ -226,7 +224,7 @@ def _reading_columns_of(
     raw: RawTable, options: TimeOptions, taken: Collection[str]
 ) -> tuple[ReadingColumns | None, list[str]]:
     """Return the columns of a table with a row for each reading, and those of its time; None if it is no such table."""
-    if len(raw.frame) < 4:
+    if len(raw.frame) < 4 or not set(options.columns) <= set(raw.frame.columns):
         return None, []
     tag, value, _ = named_reading_columns(raw.frame.columns)
     try:

@@ -19,7 +19,7 @@ from penstock.io._clock import Clock, find_clock
 from penstock.io._combine import RawTable, without_fillers
 from penstock.io._csv_kernels import POWERS, read_lines
 from penstock.io._encodings import UTF8, find_encoding, marked_encoding
-from penstock.io._layout import find_layout, is_missing, refuse_foreign, unit_in_cells
+from penstock.io._layout import find_layout, is_missing, refuse_foreign, unit_in_cells, without_groups
 from penstock.io._numbers import MissingCodes
 from penstock.io._reading_columns import ReadingColumns, find_reading_columns, named_reading_columns
 from penstock.io._readings import ValueOptions, pair_readings
@@ -126,7 +126,7 @@ def learn_layout(
         units.append(unit_in_cells([word for word in words if not is_missing(word)]))
         for row in rows if units[-1] else ():
             row[number] = row[number].strip().removesuffix(units[-1])
-        found = (_DECIMALS.fullmatch(row[number].strip()) for row in rows)
+        found = (_DECIMALS.fullmatch(without_groups(row[number].strip())) for row in rows)
         signs.append(next((match[1] for match in found if match), None))
     usual = layout.decimal if any(signs) or options.decimal else None
     signs = [options.decimal or sign or usual for sign in signs]
@@ -217,22 +217,9 @@ def _choose_columns(
     measured : those of numbers.
     """
     options = options.for_columns(names)
-    asked = set(options.columns)
-    reading, clock = None, Clock(None, None, ())
-    if asked.isdisjoint(names):
-        clock = _clock_of_stream(kept, options, named_reading_columns(names), Notebook(notebook.source))
-        reading = find_reading_columns(kept, clock.columns, options.exclude, asked if options.readings else ())
-    if reading is not None and not asked:
-        alone = set(measured) - {*options.exclude, *clock.columns} == {reading.value}
-        reading = reading if reading.named and alone and kept[reading.tag].nunique() > 1 else None
+    reading, clock = _find_reading(names, kept, measured, options, Notebook(notebook.source))
     if reading is not None:
-        if not options.readings:
-            raise InputError(
-                f"{notebook.source} has a row for each reading (columns {quoted(reading.tag)} and "
-                f"{quoted(reading.value)}). Rows are made of them on a clock: that of a model that was fitted to such "
-                f"readings, or give --step and the tags (--columns)."
-            )
-        return _reading_layout(names, kept, reading, clock, notebook)
+        return _reading_layout(names, kept, reading, clock, options, notebook)
     check_options(names, options)
     given = () if options.time is None else (options.time,)
     taken = {*options.columns, *options.texts, *options.exclude}
@@ -283,27 +270,42 @@ def _choose_columns(
     return Columns(tuple(names), time, places, written, time_of_day, quality=quality), clock.reader
 
 
-def _clock_of_stream(
-    kept: pd.DataFrame, options: TableOptions, taken: Collection[str], notebook: Notebook
-) -> Clock:
-    """Return the time of the first rows of a stream; none if it cannot be read."""
+def _find_reading(
+    names: Sequence[str], kept: pd.DataFrame, measured: Collection[str], options: TableOptions, notebook: Notebook
+) -> tuple[ReadingColumns | None, Clock]:
+    """Return the columns of tag and value, if each row of a stream is one reading, and its time."""
+    asked, clock = set(options.columns), Clock(None, None, ())
+    if not asked.isdisjoint(names):
+        return None, clock
     given = () if options.time is None or options.time not in kept else (options.time,)
-    try:
-        return find_clock(kept, replace(options.times, columns=given), taken, notebook)
-    except TableError:
-        return Clock(None, None, ())
+    with suppress(TableError):
+        clock = find_clock(kept, replace(options.times, columns=given), named_reading_columns(names), notebook)
+    found = find_reading_columns(kept, clock.columns, options.exclude, asked if options.readings else ())
+    if found is not None and not asked:
+        alone = set(measured) - {*options.exclude, *clock.columns} == {found.value}
+        found = found if found.named and alone and kept[found.tag].nunique() > 1 else None
+    return found, clock
 
 
 def _reading_layout(
-    names: Sequence[str], kept: pd.DataFrame, reading: ReadingColumns, clock: Clock, notebook: Notebook
+    names: Sequence[str],
+    kept: pd.DataFrame,
+    reading: ReadingColumns,
+    clock: Clock,
+    options: TableOptions,
+    notebook: Notebook,
 ) -> tuple[Columns, TimeReader | None]:
     """Return the columns of a stream in which each row is a reading."""
+    if not options.readings:
+        raise InputError(
+            f"{notebook.source} has a row for each reading ({quoted(reading.tag)} and {quoted(reading.value)}). "
+            f"Rows are made of them on a clock: that of a model that was fitted to such readings, or give --step and "
+            f"the tags (--columns)."
+        )
     if clock.times is None:
         raise InputError(f"{notebook.source} has a row for each reading, but no time that can be read (--time).")
     places = tuple(names.index(name) for name in (reading.tag, reading.value, *reading.quality))
-    said = tuple(
-        Quality(place, places[1], _some_values(kept[names[place]]), names[place]) for place in places[2:]
-    )
+    said = tuple(Quality(place, places[1], _some_values(kept[names[place]]), names[place]) for place in places[2:])
     when = [names.index(name) for name in clock.columns]
     clock_place = when[1] if len(when) > 1 else None
     return Columns(tuple(names), when[0], (), places, clock_place, reading=True, quality=said), clock.reader
@@ -346,6 +348,7 @@ def _split_line(line: bytes, delimiter: str, encoding: str = "utf-8") -> list[st
 
 
 def _with_point(field: str, decimal: str | None) -> str:
+    field = without_groups(field)
     if decimal == "." or ("," not in field and decimal is None):
         return field
     return (field if decimal is None else field.replace(".", "?")).replace(",", ".")

@@ -74,11 +74,11 @@ def find_reading_columns(
     when, taken : columns of time, and of something else.
     tags : that a model knows: the column that holds them is that of the tags.
 
-    >>> rows = {"位号": ["a", "b"] * 4, "值": range(8), "状": ["Good"] * 7 + ["Bad"], "no": range(3, 11), "t": [0, 0, 1, 1] * 2}
-    >>> find_reading_columns(pd.DataFrame(rows), ["t"], tags=["a", "b"])
+    >>> rows = {"t": [0, 0, 1, 1], "位号": ["a", "b"] * 2, "值": [3, 7, 4, 9], "状": ["Good"] * 3 + ["Bad"]}
+    >>> find_reading_columns(pd.DataFrame(rows), ["t"])
     ReadingColumns(tag='位号', value='值', unit='', quality=('状',), named=False)
     """
-    others = [name for name in frame.columns if name not in when]
+    others = [name for name in frame.columns if name not in when and _is_plain(frame[name])]
     tag, value, unit = named_reading_columns(others)
     numeric = [name for name in others if _holds_numbers(frame[name])]
     if len(numeric) > _MOST_NUMERIC or {tag, value} & set(taken):
@@ -91,16 +91,26 @@ def find_reading_columns(
     )
     free = [name for name in free if name not in quality]
     keys = [tag]
-    if not (tag and value):
-        kinds = {name: frame[name].nunique() for name in free if name not in numeric and _may_be_tags(frame[name], tags)}
+    named = bool(tag and value) and frame[tag].nunique() > 1  # a column of one kind is about something else
+    if not named:
+        kinds = {
+            name: frame[name].nunique() for name in free if name not in numeric and _may_be_tags(frame[name], tags)
+        }
         keys = sorted(kinds, key=lambda name: (name != tag, kinds[name]))
     for key in keys:
-        if not (tag and value) and not tags and frame.duplicated([*when, key]).mean() > _AGAIN:
+        if not named and not tags and frame.duplicated([*when, key]).mean() > _AGAIN:
             continue
         values = [name for name in free if name in numeric and name != key and not _is_about(frame, name, key, value)]
         if values == [value] or (not value and len(values) == 1) or (value and not values):
-            return ReadingColumns(key, value or values[0], unit, quality, bool(tag and value))
+            return ReadingColumns(key, value or values[0], unit, quality, named)
     return None
+
+
+def _is_plain(column: pd.Series[Any]) -> bool:
+    """Return whether a column holds numbers, truth values or texts, and no lists."""
+    if column.dtype.kind in "iufb" or isinstance(column.dtype, pd.CategoricalDtype | pd.StringDtype):
+        return True
+    return pd.api.types.infer_dtype(column.iloc[:_SAMPLE], skipna=True) in ("string", "boolean", "mixed-integer")
 
 
 def _holds_numbers(column: pd.Series[Any]) -> bool:

@@ -29,7 +29,7 @@ _MONTHS = {
     month: number
     for number, months in enumerate(
         (
-            "jan,ene,gen,sty,янв", "feb,fév,fev,lut,фев", "mar,mär,mrz,mae,mrt,мар", "apr,avr,abr,kwi,апр",
+            "jan,ene,gen,sty,янв", "feb,fév,fev,lut,şub,фев", "mar,mär,mrz,mae,mrt,мар", "apr,avr,abr,kwi,апр",
             "may,mai,mei,mag,maj,мая,май", "jun,juin,giu,cze,июн", "jul,juil,lug,lip,июл",
             "aug,aoû,aou,ago,sie,авг", "sep,set,wrz,сен", "oct,okt,ott,out,paź,окт", "nov,lis,ноя",
             "dec,dez,déc,dic,des,gru,дек",
@@ -53,7 +53,10 @@ _ERAS = {"令和": 2018, "平成": 1988}  # the years before the first of an era
 _FRENCH = re.compile(r"(?<=\d)\s?h\s?(\d\d)(?:\s?m(?:in|n)?\.?(?:\s?(\d\d)\s?s(?:ec)?\.?)?)?(?!\d)", re.IGNORECASE)
 _TYPED = re.compile(r"(?:L?DT|DTL|DATE_AND_TIME)#", re.IGNORECASE)  # as IEC 61131-3 writes constants
 _SPAN = re.compile(r"(\S.{5,}?)\s*(?:/|\s[-–—]|\bto\b|\bbis\b)\s*(\S.{3,})", re.DOTALL)  # from … to
-_ODD = re.compile(r"\d\s?h\s?\d|#|\s[-–—]\s|\d.?/\d{4}-|\b(?:to|bis)\b", re.IGNORECASE)  # what these need
+_WORDS = re.compile(
+    r"(?<=[^\W\d]) del?(?= )|(?<=\d) del?(?= )|\s?\([^()]*\)$", re.IGNORECASE
+)  # Spanish; names of zones
+_ODD = re.compile(r"\d\s?h\s?\d|#|\)| de |\s[-–—]\s|\d.?/\d{4}-|\b(?:to|bis)\b", re.IGNORECASE)  # what these need
 _LETTER = "[a-zà-öø-ÿÀ-ÖØ-Þźа-яА-Я]"
 _WEEKDAY = (
     r"(?:(?:mon?|tue?|wed?|thu?|fri?|sat?|sun?|di|mi|do|fr|sa|so|lun|mar|mer|jeu|ven|sam|dim|jue|vie|dom|gio)"
@@ -63,6 +66,8 @@ _DATE = (
     r"(?:(?P<n1>\d{1,4})(?P<sign>[-./])\s?(?P<n2>\d{1,2})(?P=sign)\s?(?P<n3>\d{1,4})"  # 31.12.2024, 2024-12-31
     rf"|(?P<d1>\d{{1,4}})[-. ]{{0,2}}(?P<word>{_LETTER}{{3,10}})[-., ]{{0,2}}(?P<d2>\d{{1,4}})(?: г\.?)?"  # 5-Jan-24
     rf"|(?P<first_word>{_LETTER}{{3,10}})\.? (?P<d3>\d{{1,2}})(?:st|nd|rd|th)?,? (?P<d4>\d{{2}}|\d{{4}})"  # Jan 5, 24
+    r"|(?P<week_year>\d{4})-?W(?P<week>\d\d)-?(?P<weekday>[1-7])"  # 2024-W01-1
+    r"|(?P<ordinal_year>\d{4})-(?P<ordinal>\d{3})"  # 2024-366
     r"|(?P<compact>\d{8}|\d{12}|\d{14}))"  # 20241231
 )
 _HALF = r"(?:\s?(?P<half>[ap])\.?\s?m\.?)?(?:\s?uhr\b)?"
@@ -128,11 +133,12 @@ def _plainly(text: str) -> str:
     ('2024-3-5 7:05', '2024-3-5 7:5:9', '5.3.2024')
     >>> _plainly("2024/3/5 下午 1:30"), _plainly("令和6年3月5日"), _plainly("5 mars 2024 7h05")
     ('2024/3/5 1:30 pm', '2024-3-5', '5 mars 2024 7:05')
-    >>> _plainly("5.3.2024 07:00 - 5.3.2024 08:00"), _plainly("DT#2024-03-05-07:00:00")
-    ('5.3.2024 07:00', '2024-03-05-07:00:00')
+    >>> _plainly("5.3.2024 07:00 - 5.3.2024 08:00"), _plainly("DT#2024-03-05-07:00:00"), _plainly("5 de mayo de 2024")
+    ('5.3.2024 07:00', '2024-03-05-07:00:00', '5 mayo 2024')
     """
     if _ODD.search(text):
-        text = _FRENCH.sub(lambda found: f":{found[1]}" + (f":{found[2]}" if found[2] else ""), _TYPED.sub("", text))
+        text = _WORDS.sub("", _TYPED.sub("", text))
+        text = _FRENCH.sub(lambda found: f":{found[1]}" + (f":{found[2]}" if found[2] else ""), text)
         span = _SPAN.fullmatch(text)
         if span is not None and _way_of(span[1].strip()) is not None:
             ends = _way_of(span[2].strip()) is not None or is_clock_alone(span[2])
@@ -315,6 +321,10 @@ def _date_directives(parts: dict[str, str | None]) -> tuple[dict[str, str], ...]
     """Return group of the pattern → directive of strptime; two if the day may be first or second, none if no date."""
     if compact := parts["compact"]:
         return ({"compact": "%Y%m%d" + {8: "", 12: "%H%M", 14: "%H%M%S"}[len(compact)]},)
+    if parts["week"]:
+        return ({"week_year": "%G", "week": "%V", "weekday": "%u"},)
+    if parts["ordinal"]:
+        return ({"ordinal_year": "%Y", "ordinal": "%j"},)
     one, two = ("n1", "n3") if parts["n1"] else ("d1", "d2") if parts["d1"] else ("d3", "d4")
     first, last = parts[one] or "", parts[two] or ""
     month = {"n2": "%m", "word": "%m", "first_word": "%m"}  # groups that do not match are passed over

@@ -16,7 +16,7 @@ import numpy as np
 
 from penstock._messages import counted, quoted
 from penstock._types import FloatArray
-from penstock.io._layout import is_missing
+from penstock.io._layout import is_missing, without_groups
 from penstock.io._row_values import Columns, LineError, TableOptions, to_number
 from penstock.io.align import AlignedRows, AlignedTag, Aligner, Alignment
 from penstock.io.feeds import InputError
@@ -183,7 +183,8 @@ class Aligning:
             return math.nan
         if name in self._words:
             return math.nan if text.casefold() in BAD_WORDS else self._coded(name, [text])[0]
-        return to_number(text.replace(",", ".") if "." not in text else text, name, shown=text)
+        plain = without_groups(text)
+        return to_number(plain.replace(",", ".") if "." not in plain else plain, name, shown=text)
 
     def _coded(self, name: str, texts: Sequence[str | None]) -> list[float]:
         """Return texts as numbers of the words of their tag."""

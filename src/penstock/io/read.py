@@ -45,6 +45,7 @@ _NO_GROUP = "(none)"  # rows without a value in the column of groups
 _FEWEST_ROWS = 2  # of a group, on average, in a table of
 _ENOUGH = 20  # rows
 _MOST_WITHOUT, _FEW_WITHOUT = 0.2, 20  # share of rows without a time, and number, above which a table is refused
+_YEARS_AHEAD = pd.Timedelta(days=5 * 365)
 _SHARED = 0.3  # of the rows have the stamp of the row before
 _NEARLY_ALL = 0.99  # of the rows are the only one of their kind at their time
 
@@ -426,6 +427,7 @@ def _made_of(
             if groups is None and combined.alignment is None:
                 times = spread_stamps(times, values, notebook)
             _note_sampling(times, rows, notebook, groups)
+            _note_times_to_come(times, combined.clock.name, notebook)
             if groups is None:
                 _note_long_format(values, times, combined.clock.name, notebook)
         times = times.rename(None)
@@ -580,6 +582,15 @@ def _note_sampling(
     if uneven > 0.05 * len(steps) and len(steps) >= 10:
         said = f"Stamps are {usual} apart in the middle, but {uneven:,} of {len(steps):,} distances differ from that by"
         notebook.add("irregular sampling", f"{said} more than a tenth.", uneven)
+
+
+def _note_times_to_come(times: pd.DatetimeIndex, name: str | None, notebook: Notebook) -> None:
+    """Note times that are years ahead of today: probably their unit or origin is another one."""
+    last = times[-1]
+    if last > pd.Timestamp.now(tz=times.tz) + _YEARS_AHEAD:
+        said = f"The times in column {quoted(name)} go up to {last:%Y-%m-%d}. If that cannot be, they are counted in"
+        said = f"{said} another way than was taken: give them as dates."
+        notebook.add("times to come", said, len(times), () if name is None else (name,))
 
 
 def _first(rows: NDArray[np.integer]) -> tuple[int, ...]:

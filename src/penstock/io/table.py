@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 DOUBTS = (
     "transposed", "thousands", "long format", "two clocks", "ambiguous dates", "contradictory dates", "not a time",
     "time without date", "dates carried on", "repeated stamps",
-    "reset of the clock", "times out of bounds", "broken times",
+    "reset of the clock", "times out of bounds", "broken times", "times to come",
     "times that do not exist", "daylight saving", "mixed offsets", "short overlap", "encoding", "codes for missing?",
     "text among numbers", "mixed text",
 )  # fmt: skip
