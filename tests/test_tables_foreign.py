@@ -305,3 +305,49 @@ def test_labels_in_more_languages() -> None:
         frame = PLANT.reset_index(names="time").assign(**{name: np.where(on, kinds[1], kinds[0])})
         roles = {tag.name: tag.role for tag in penstock.look(frame).tags}
         assert roles[name] == "label"
+
+
+def test_words_in_place_of_numbers_are_missing_readings_in_streams_too(tmp_path: Path) -> None:
+    frame = PLANT.astype(object).assign(state=np.where(np.arange(400) % 9 < 4, "on", "(null)"))
+    frame.iloc[10:390:19, 1] = "(null)"
+    frame.insert(0, "time", STAMPS.strftime("%Y-%m-%d %H:%M"))
+    frame[:300].to_csv(tmp_path / "good.csv", index=False)
+    frame[300:].to_csv(tmp_path / "new.csv", index=False)
+    files = [str(tmp_path / name) for name in ("good.csv", "new.csv", "model", "live.jsonl", "scores.csv")]
+    good, new, model, live, scores = files
+    assert main(["fit", good, "--model", model]) == 0
+    assert main(["watch", new, "--model", model, "-o", live]) == 0
+    assert main(["score", model, new, "--scores", scores]) == 0
+    rows = pd.read_json(live, lines=True)
+    assert len(rows) == 100
+    np.testing.assert_allclose(rows["score"], pd.read_csv(scores)["score"], rtol=1e-9)
+    assert read_table(frame.iloc[300:302].assign(TT2="(null)"), words=["(null)"]).values["state"].notna().all()
+
+
+def test_an_hour_beside_a_date(tmp_path: Path) -> None:
+    for first in (0, 1):
+        frame = PLANT.reset_index(drop=True)
+        frame.insert(0, "HE" if first else "Hour", STAMPS.hour + first)
+        frame.insert(0, "Date", STAMPS.strftime("%m/%d/%Y"))
+        frame.to_csv(tmp_path / "plant.csv", index=False)
+        table = read_table(tmp_path / "plant.csv")
+        assert table.time is not None
+        assert list(table.time) == list(STAMPS + pd.Timedelta(hours=first))
+        assert table.names == tuple(PLANT.columns)
+
+
+def test_empty_cells_of_a_sparse_stream_are_those_of_a_file(tmp_path: Path) -> None:
+    minutes = pd.date_range("2024-03-01", periods=4000, freq="min")
+    smooth = pd.DataFrame(RANDOM.normal(size=(4000, 4)).cumsum(axis=0).round(2), columns=list("abcd"))
+    frame = smooth.where(RANDOM.uniform(size=(4000, 4)) < [0.55, 0.55, 0.1, 0.1])
+    frame.insert(0, "time", minutes.strftime("%Y-%m-%d %H:%M"))
+    frame[:2500].to_csv(tmp_path / "good.csv", index=False)
+    frame[2500:].to_csv(tmp_path / "new.csv", index=False)
+    files = [str(tmp_path / name) for name in ("good.csv", "new.csv", "model", "live.jsonl", "scores.csv")]
+    good, new, model, live, scores = files
+    assert main(["fit", good, "--model", model]) == 0
+    assert main(["watch", new, "--model", model, "-o", live]) == 0
+    assert main(["score", model, new, "--scores", scores]) == 0
+    rows, table = pd.read_json(live, lines=True), pd.read_csv(scores)
+    assert len(rows) == len(table)
+    np.testing.assert_allclose(rows["score"], table["score"], rtol=1e-9)

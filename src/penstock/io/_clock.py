@@ -26,6 +26,7 @@ _TIME_NAMES = (
 )  # fmt: skip
 _DATE_NAMES = ("date", "datum", "fecha", "day", "data", "dato", "date utc")
 _CLOCK_NAMES = ("time", "zeit", "uhrzeit", "hora", "heure", "ora", "tijd", "tid", "clock", "time of day", "time utc")
+_HOUR_NAMES = ("hour", "hr", "hh", "he", "hour ending", "hourending", "stunde", "std", "ore")
 # Columns that are parts of a date, or of a time of day.
 _PARTS = {
     "year": ("year", "yr", "yyyy", "jahr", "année", "annee", "año", "ano", "anno"),
@@ -212,7 +213,7 @@ def _date_and_clock(names: Iterable[str]) -> tuple[str, str] | None:
     for name in names:
         plain.setdefault(plain_name(name), name)
     dates = [plain[name] for name in _DATE_NAMES if name in plain]
-    clocks = [plain[name] for name in _CLOCK_NAMES if name in plain]
+    clocks = [plain[name] for name in (*_CLOCK_NAMES, *_HOUR_NAMES) if name in plain]
     return (dates[0], clocks[0]) if dates and clocks else None
 
 

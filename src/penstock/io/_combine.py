@@ -353,8 +353,7 @@ def combine(
         if names and isinstance(area, TagReadings):
             readings.append(area.only(names))
         elif names and isinstance(area, RawTable) and its is not None and its.times is not None:
-            own = area_readings(area, str(its.name), its.times, names, plan.values, notebook)
-            readings.append(replace(own, time_reader=its.reader))
+            readings.append(area_readings(area, its, names, plan.values, notebook, plan.known))
     frame, times, alignment, tags = align_all(
         readings, plan.align, {plan.label} - {None}, plan.max_cells, notebook, plan.known
     )

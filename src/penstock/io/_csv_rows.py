@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 import re
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
@@ -365,8 +366,9 @@ def _as_lists(value: Any) -> Any:
 class CsvRows:
     """Parse rows from lines of text with separators, one row a line."""
 
-    def __init__(self, layout: RowLayout) -> None:
+    def __init__(self, layout: RowLayout, missing: Collection[str] = ()) -> None:
         self.layout = layout
+        self._missing = frozenset(missing)  # further texts for a missing reading
         self.columns = layout.columns
         self.reader = layout.reader  # of the time; None as long as no time was there that can be read
         self._column_of_field = np.full(len(self.columns.names), -1, dtype=np.intp)
@@ -487,6 +489,8 @@ class CsvRows:
 
     def _number(self, field: str, column: int) -> float:
         """Return the number that a field of a variable spells."""
+        if field.strip() in self._missing:
+            return math.nan
         place = self.columns.variables[column]
         plain = field.strip().removesuffix(self.layout.units[place]) if self.layout.units else field
         spelled = _with_point(plain, self.layout.decimals[place])

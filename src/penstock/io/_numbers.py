@@ -27,6 +27,7 @@ from penstock.io.table import Notebook, TableError
 
 _EXACT = 2.0**53  # float64 holds every whole number up to this one
 _MARKED = r"([+-]?[\d.,]+(?:[eE][+-]?\d+)?)\s*([GBUgbu])"  # good, bad or uncertain
+_MOST_WORDS, _LONGEST_WORD = 20, 40  # in place of the numbers of a column, and characters of one, that are kept
 _SAMPLE = 1000  # different texts that are looked at
 _NOTES = {  # kind → sentence, and whether something was changed that the user did not ask for
     "codes for missing": ("{values} in {columns} taken as missing, as asked (such as {example}).", False),
@@ -50,6 +51,7 @@ class MissingCodes:
 
     texts: frozenset[str] = frozenset()
     numbers: tuple[float, ...] = ()
+    words: frozenset[str] = frozenset()  # in columns of numbers alone
 
     @classmethod
     def of(cls, missing: Sequence[str | float]) -> MissingCodes:
@@ -85,6 +87,7 @@ class ColumnReader:
     def __init__(self, decimal: str, thousands: str | None, codes: MissingCodes, source: str) -> None:
         self._decimal, self._thousands, self._codes, self._source = decimal, thousands, codes, source
         self.is_alone = False
+        self.words = set[str]()  # in place of numbers
         self.counts: dict[str, dict[str, int]] = {}
         self.examples: dict[str, str] = {}
 
@@ -103,6 +106,7 @@ class ColumnReader:
 
     def note(self, notebook: Notebook) -> None:
         """Note everything that was counted so far."""
+        notebook.words |= self.words
         for kind, (sentence, changed) in _NOTES.items():
             if counts := self.counts.get(kind):
                 total = sum(counts.values())
@@ -172,7 +176,8 @@ class ColumnReader:
         there &= spelled.notna()
         numbers = self._spelled_numbers(spelled, self._decimal)
         lower = spelled.str.lower()
-        bad = there & np.isnan(numbers) & lower.isin(BAD_WORDS)  # what a historian writes where it has no reading
+        known = lower.isin(BAD_WORDS) | spelled.isin(self._codes.words)
+        bad = there & np.isnan(numbers) & known  # what a historian writes where it has no reading
         failed = there & np.isnan(numbers) & ~lower.isin(MISSING) & ~bad
         wrong = spelled[failed].drop_duplicates()
         sample = wrong.iloc[:_SAMPLE].tolist()
@@ -251,6 +256,7 @@ class ColumnReader:
     def _count_words(self, words: pd.Series[Any], spelled: pd.Series[Any], name: str) -> None:
         if words.any():
             self.count("text among numbers", name, int(words.sum()), spelled[words].iloc[0])
+            self.words |= {word for word in spelled[words].unique()[:_MOST_WORDS] if len(word) <= _LONGEST_WORD}
 
     def _as_text(self, column: pd.Series[Any]) -> pd.Series[Any]:
         if pd.api.types.infer_dtype(column, skipna=True) in ("string", "empty"):

@@ -170,21 +170,33 @@ def without_bad_readings(
 
 
 def area_readings(
-    raw: RawTable, clock_name: str, times: pd.DatetimeIndex, names: Sequence[str], options: ValueOptions, log: Notebook
+    raw: RawTable,
+    clock: Clock,
+    names: Sequence[str],
+    options: ValueOptions,
+    log: Notebook,
+    known: Alignment | None = None,
 ) -> TagReadings:
-    """Make readings of a table with one clock; an empty cell is a missing reading, or none if most cells are empty."""
-    stamps = microseconds(times)
+    """Make readings of a table with one clock; an empty cell is a missing reading, or none if most cells are empty.
+
+    known : of a model, by which streams decide on empty cells, and so do we.
+    """
+    assert clock.times is not None
+    places = {} if known is None else {name: code for code, name in enumerate(known.names)}
+    stamps = microseconds(clock.times)
     reader = options.reader(raw.decimal, raw.name)
     columns = {}
     for name in names:
         there = raw.frame[name].notna().to_numpy()
         rows = np.flatnonzero(there)
-        own_clock = len(rows) > 1 and (np.diff(rows) == 1).sum() < SHARED * (len(rows) - 1)
+        own_clock = len(rows) > 1 and bool((np.diff(rows) == 1).sum() < SHARED * (len(rows) - 1))
+        if known is not None and name in places:
+            own_clock = not known.is_read_in_each_step(places[name])
         columns[name] = (stamps, raw.frame[name], there if own_clock else np.ones(len(there), dtype=np.bool_))
     note_missing_times(stamps, raw.name, log)
-    found = TagReadings.of(raw.name, columns, times.tz, clock_name, reader, raw.units)
+    found = TagReadings.of(raw.name, columns, clock.times.tz, str(clock.name), reader, raw.units)
     reader.note(log)
-    return found
+    return replace(found, time_reader=clock.reader)
 
 
 def note_missing_times(stamps: IntArray, source: str, notebook: Notebook) -> None:

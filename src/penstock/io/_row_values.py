@@ -49,6 +49,8 @@ class TableOptions:
         Further ones, which the stream may lack.
     times : TimeOptions
         What is known of how times are written.
+    missing : tuple of str
+        Further texts that stand for a missing reading.
     readings : "", "perhaps" or "always"
         Whether rows may be single readings (tag, time, value), or have some of the columns only; or always are.
 
@@ -69,6 +71,7 @@ class TableOptions:
     times: TimeOptions = field(default_factory=TimeOptions)
     texts_if_there: tuple[str, ...] = ()
     readings: str = ""
+    missing: tuple[str, ...] = ()
 
     def for_columns(self, names: Sequence[str]) -> TableOptions:
         """Return these options for a stream with these columns: of `texts_if_there` those that it has are `texts`."""
@@ -256,7 +259,7 @@ class JsonRows:
     def __init__(self, columns: Columns, options: TableOptions, reader: TimeReader | None = None) -> None:
         self.columns = columns
         self.reader = reader  # of the time; None as long as no time was there that can be read
-        self._names = columns.variable_names
+        self._names, self._missing = columns.variable_names, frozenset(options.missing)
         # With --columns, other keys do not matter; without, a new one is a column that is not watched.
         self._known = None if options.columns or options.texts else frozenset(columns.names)
 
@@ -294,7 +297,7 @@ class JsonRows:
                 if self._known is not None and not self._known.issuperset(values):
                     new = next(key for key in values if key not in self._known)
                     raise LineError(f"key {quoted(new)} was not in the first object")
-                row = [_json_number(values.get(name), name) for name in self._names]
+                row = [_json_number(self._there(values.get(name)), name) for name in self._names]
                 when = None if time is None else values.get(time)
                 if isinstance(when, dict | list):
                     raise LineError("its time is neither a text nor a number")
@@ -311,6 +314,9 @@ class JsonRows:
                     column.append(None if value is None or is_missing(text) else text.strip())
         table = np.array(kept, dtype=np.float64).reshape(len(kept), len(self._names))
         return Parsed(table, None if time is None else times, faults, texts)
+
+    def _there(self, value: Any) -> Any:
+        return None if isinstance(value, str) and value.strip() in self._missing else value
 
     def state(self) -> dict[str, Any]:
         reader = None if self.reader is None else self.reader.state()

@@ -78,6 +78,7 @@ def read_table(
     fewest_rows: int = 2,
     group_needed: bool = True,
     time_reader: TimeReader | None = None,
+    words: Sequence[str] = (),
 ) -> Table:
     """Read a table, find its time, and note everything that was changed or is odd.
 
@@ -141,6 +142,8 @@ def read_table(
     time_reader : TimeReader, optional
         How times of the same source were read before (`Table.time_reader`): decides between day and month first, and
         on the unit of numbers, where the values do not.
+    words : texts
+        That stood in place of numbers in a table read before (`Table.words`): they do so here, however often.
 
     Returns
     -------
@@ -176,7 +179,7 @@ def read_table(
         next(iter(_names(group, "group")), None),
     )
     clock = TimeOptions(_names(time, "time"), as_zone(timezone), day_first, time_format, time_reader)
-    codes = MissingCodes.of(missing)
+    codes = replace(MissingCodes.of(missing), words=frozenset(words))
     joining = JoinPlan(
         AlignOptions.of(step, hold),
         ValueOptions(thousands, codes),
@@ -437,6 +440,7 @@ def _made_of(
     return Table(
         values, times, clock.name, label, notebook.source, notes, units, group, clock.reader, combined.alignment,
         combined.tags, {name: count for name, count in notebook.bad.items() if name in values},
+        tuple(sorted(notebook.words)),
     )  # fmt: skip
 
 

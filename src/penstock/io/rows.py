@@ -278,7 +278,7 @@ class RowSource:
         elsewhere = self._feed.lines_elsewhere
         layout = learn_layout(lines[:HEAD_LINES], self._options, notebook, elsewhere, more=not whole)
         if layout is not None:
-            self._parser = CsvRows(layout)
+            self._parser = CsvRows(layout, self._options.missing)
             self.notes = notebook.notes
             for note in self.notes:
                 warnings.warn(str(note), stacklevel=3)
@@ -391,7 +391,7 @@ def restore_parser(state: dict[str, Any], options: TableOptions) -> RowParser:
         return JsonRows(Columns.restore(state), options, reader)
     if state["format"] != "csv":
         raise ValueError(f"there is no format {state['format']!r}")
-    return CsvRows(RowLayout.restore(state))
+    return CsvRows(RowLayout.restore(state), options.missing)
 
 
 def check_position(position: dict[str, Any], options: TableOptions) -> Columns:

@@ -354,7 +354,8 @@ def paired_times(date: pd.Series[Any], clock: pd.Series[Any], options: TimeOptio
     days, hours = as_texts(date), as_texts(clock)
     if clock.dtype.kind in "iuf":  # 93000 is 9:30, or 930 if none is above 2400
         length = 6 if clock.max() > 2400 else 4
-        hours = [hour and hour.zfill(length) for hour in hours]
+        of_hours = clock.max() <= 24 and bool((clock.dropna().diff().abs() == 1).any())  # and not 24 minutes past 0
+        hours = [hour and (f"{hour}:00" if of_hours else hour.zfill(length)) for hour in hours]
     if options.format is None and any(hour and not day for day, hour in zip(days, hours, strict=True)):
         dated = with_dates(hours, days)
         if dated is not None:
