@@ -187,8 +187,8 @@ def test_a_study_without_any_result_says_why(here: Path, capfd: pytest.CaptureFi
     [
         ([], "needs labelled data: --data FILE or FILE::LABEL"),
         ([], "'penstock bench settings' prints an example"),
-        (["--data", "healthy.csv", "--time", "when"], "no column 'when' (given as time)"),
-        (["--data", "healthy.csv", "--group", "run"], "no column 'run' (given as group)"),
+        (["--data", "healthy.csv", "--time", "when"], "no column 'when' (given as --time)"),
+        (["--data", "healthy.csv", "--group", "run"], "no column 'run' (given as --group)"),
         (
             ["--data", "healthy.csv", "--train-until", "2024"],
             "--data healthy.csv: --train-until: there is no row to score after",

@@ -239,7 +239,7 @@ def test_detect_takes_it(method: OverTime, tmp_path: Path) -> None:
     else:
         assert findings.evidence is None
         assert not findings.incidents
-        assert "event" in findings.verdict.sentence
+        assert "stretches" in findings.verdict.sentence
     assert len(findings.explain(1).variables)
     model = penstock.fit_model(table.reset_index(), method=method)
     model.save(tmp_path / "model")

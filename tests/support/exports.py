@@ -288,7 +288,7 @@ def _twelve_days(record: Record, folder: Path) -> Export:
     part, shift = record.between(since, record.until), pd.Timestamp("2025-06-01") - since
     table = part.table
     path = _write(folder / "plant.csv", _stamped(table, _texts(table.index + shift, "%d/%m/%Y %H:%M"), "Date"))
-    return Export(path, shift=shift, note="month", readings=_long(table))
+    return Export(path, shift=shift, note="day first", readings=_long(table))
 
 
 @form("month first, AM/PM")
