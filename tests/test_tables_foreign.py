@@ -351,3 +351,12 @@ def test_empty_cells_of_a_sparse_stream_are_those_of_a_file(tmp_path: Path) -> N
     rows, table = pd.read_json(live, lines=True), pd.read_csv(scores)
     assert len(rows) == len(table)
     np.testing.assert_allclose(rows["score"], table["score"], rtol=1e-9)
+
+
+def test_areas_of_one_clock_that_hardly_overlap_are_a_doubt(tmp_path: Path) -> None:
+    PLANT[["FT1", "TT2"]].rename_axis("time").to_csv(tmp_path / "a.csv")
+    late = PLANT[["PT3"]].set_axis(STAMPS + pd.Timedelta(hours=380))
+    late.rename_axis("time").to_csv(tmp_path / "b.csv")
+    note = read_table(tmp_path).about("short overlap")
+    assert note is not None
+    assert note.doubt

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from penstock._messages import counted, listed, option, quoted
 from penstock.io._clock import Clock, find_clock, is_time_name, plain_name, seems_time
 from penstock.io._reading_columns import (
-    ABOUT_READINGS,
     ReadingColumns,
     are_readings,
     find_reading_columns,
+    is_about_readings,
     mostly_numbers,
     named_reading_columns,
 )
@@ -28,7 +28,7 @@ from penstock.io._readings import (
     ValueOptions,
     align_all,
     area_readings,
-    common_period,
+    check_common_period,
     long_readings,
     merge_periods,
     microseconds,
@@ -93,7 +93,7 @@ def _numbered(names: list[str]) -> list[str]:
     found, met = [], dict[str, int]()
     for name in names:
         met[name] = met.get(name, 0) + 1
-        repeatable = met[name] > 1 and (is_time_name(name) or plain_name(name) in ABOUT_READINGS)
+        repeatable = met[name] > 1 and (is_time_name(name) or is_about_readings(name))
         found.append(f"{name} ({met[name]})" if repeatable else name)
     return found
 
@@ -344,7 +344,7 @@ def combine(
     if not on_grid and not is_sparse and all(isinstance(area, RawTable) for area in areas):
         raws = [area for area in areas if isinstance(area, RawTable)]
         stamped = [clock for clock in clocks if clock is not None]
-        if plan.group is not None or plan.align.step == NONE or _are_of_one_clock(raws, stamped):
+        if plan.group is not None or plan.align.step == NONE or _are_of_one_clock(stamped):
             return _joined(raws, stamped, decimal, units, notebook)
     readings = []
     for area, its in zip(areas, clocks, strict=True):
@@ -433,10 +433,11 @@ def _refuse_same_period(table: RawTable, clock: Clock) -> None:
         )
 
 
-def _are_of_one_clock(tables: Sequence[RawTable], clocks: Sequence[Clock]) -> bool:
-    """Return whether the stamps of tables agree, but for some; raise if they have no period in common."""
+def _are_of_one_clock(clocks: Sequence[Clock]) -> bool:
+    """Return whether the stamps of tables agree, but for some."""
     stamps = [microseconds(clock.times.dropna()) for clock in clocks if clock.times is not None]
-    common_period([table.name for table in tables], stamps)
+    if not all(map(len, stamps)):
+        return True  # refused where they are joined
     first, last = max(each.min() for each in stamps), min(each.max() for each in stamps)
     common = [each[(each >= first) & (each <= last)] for each in stamps]
     if min(map(len, common)) >= _FEWEST_COMMON:  # outside, only some areas have rows at all
@@ -453,7 +454,9 @@ def _joined(
     """Join tables on equal stamps."""
     parts = [table.frame.drop(columns=list(clock.columns)) for table, clock in zip(tables, clocks, strict=True)]
     stamped = [_unique_stamps(table.name, clock) for table, clock in zip(tables, clocks, strict=True)]
-    refuse_some_zones([table.name for table in tables], [stamps.tz for stamps in stamped])
+    names = [table.name for table in tables]
+    refuse_some_zones(names, [stamps.tz for stamps in stamped])
+    check_common_period(names, [microseconds(stamps) for stamps in stamped], notebook)
     for part, stamps in zip(parts, stamped, strict=True):
         part.index = stamps
     frame = pd.concat(parts, axis=1, join="outer", sort=True)

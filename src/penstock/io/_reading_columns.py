@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from penstock._types import FloatArray
 from penstock.io._clock import plain_name, seems_time
-from penstock.io.quality import is_quality, tells_quality
+from penstock.io.quality import is_quality, is_quality_name, tells_quality
 
 _TAGS = (
     "tag", "tagname", "tag name", "tag id", "varname", "variable", "sensor", "sensor name", "sensor id", "signal",
@@ -29,12 +29,10 @@ _VALUES = (
     *("data value", "numeric value"),
 )
 _UNITS = ("unit", "units", "uom", "eu", "einheit", "unitsabbreviation")
-ABOUT_READINGS = (
-    *(*_UNITS, "quality", "qualitycode", "quality code", "qualitydetail", "quality detail", "opcquality"),
-    *("opc quality", "validity", "status", "good", "percentgood", "percent good", "result", "table", "description"),
-    *("vvalue", "time ms", "timems", "datatype", "data type", "type", "source", "annotated", "questionable"),
-    *("substituted", "comment"),
-)  # fmt: skip
+_ABOUT = (
+    *(*_UNITS, "result", "table", "description", "vvalue", "time ms", "timems", "datatype", "data type", "type"),
+    *("source", "annotated", "questionable", "substituted", "comment"),
+)
 _MOST_NUMERIC = 8  # columns of numbers in a table of readings
 _OF_NUMBERS = 0.5  # of the values of a column that holds numbers
 _SAMPLE = 200
@@ -66,6 +64,11 @@ def named_reading_columns(names: Iterable[str]) -> tuple[str, str, str]:
     return tag, value, unit
 
 
+def is_about_readings(name: str) -> bool:
+    """Return whether a column says something about readings: their unit, quality or type."""
+    return plain_name(name) in _ABOUT or is_quality_name(name)
+
+
 def find_reading_columns(
     frame: pd.DataFrame, when: Collection[str], taken: Collection[str] = (), tags: Collection[str] = ()
 ) -> ReadingColumns | None:
@@ -83,7 +86,7 @@ def find_reading_columns(
     numeric = [name for name in others if _holds_numbers(frame[name])]
     if len(numeric) > _MOST_NUMERIC or {tag, value} & set(taken):
         return None
-    free = [name for name in others if name not in taken and plain_name(name) not in ABOUT_READINGS]
+    free = [name for name in others if name not in taken and not is_about_readings(name)]
     quality = tuple(
         name
         for name in others
@@ -119,8 +122,8 @@ def _holds_numbers(column: pd.Series[Any]) -> bool:
         return True
     if column.dtype.kind in "bcmM" or isinstance(column.dtype, pd.CategoricalDtype):
         return False
-    sample = column.dropna().iloc[:: 1 + len(column) // _SAMPLE].astype(str).str.replace(",", ".", regex=False)
-    return len(sample) > 0 and bool(pd.to_numeric(sample, errors="coerce").notna().mean() > _OF_NUMBERS)
+    sample = mostly_numbers(column.dropna().iloc[:: 1 + len(column) // _SAMPLE])
+    return len(sample) > 0 and bool(np.isfinite(sample).mean() > _OF_NUMBERS)
 
 
 def _may_be_tags(column: pd.Series[Any], tags: Collection[str]) -> bool:

@@ -465,10 +465,7 @@ def align_all(
     if not areas:
         raise TableError(f"No column of {notebook.source} is left as an input.")
     refuse_some_zones([area.name for area in areas], [area.zone for area in areas])
-    common, whole = common_period([area.name for area in areas], [area.times for area in areas])
-    if common < _HARDLY * whole:
-        said = f"The areas overlap in {duration_in_words(common / 1e6)} of {duration_in_words(whole / 1e6)} only;"
-        notebook.add("short overlap", f"{said} elsewhere the values of some are missing.", len(areas))
+    check_common_period([area.name for area in areas], [area.times for area in areas], notebook)
     names = [name for area in areas for name in area.names]
     words = {name: some for area in areas for name, some in area.words.items()}
     starts = np.cumsum([0, *(len(area.names) for area in areas)])
@@ -516,8 +513,8 @@ def align_all(
     return frame, index, plan, notes
 
 
-def common_period(names: Sequence[str], times: Sequence[IntArray]) -> tuple[int, int]:
-    """Return how long all areas have readings, and how long any has; raise if there is no time at which all have."""
+def check_common_period(names: Sequence[str], times: Sequence[IntArray], notebook: Notebook) -> None:
+    """Raise if there is no time at which all areas have readings; note it if that is only a part of the whole."""
     empty = [name for name, some in zip(names, times, strict=True) if not len(some)]
     if empty:
         raise TableError(f"{listed(empty)} has no reading with a time. Check that the export was complete.")
@@ -530,7 +527,10 @@ def common_period(names: Sequence[str], times: Sequence[IntArray]) -> tuple[int,
             f"The areas have no time in common, so that they cannot be joined ({'; '.join(spans[:4])}). Export them "
             f"for the same period, or read them apart."
         )
-    return min(lasts) - max(firsts), max(lasts) - min(firsts)
+    common, whole = min(lasts) - max(firsts), max(lasts) - min(firsts)
+    if common < _HARDLY * whole:
+        said = f"The areas overlap in {duration_in_words(common / 1e6)} of {duration_in_words(whole / 1e6)} only;"
+        notebook.add("short overlap", f"{said} elsewhere the values of some are missing.", len(names))
 
 
 def _shown(microseconds_: int) -> str:

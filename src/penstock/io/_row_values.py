@@ -12,15 +12,14 @@ from typing import Any
 import numpy as np
 
 from penstock._types import BoolArray, FloatArray
+from penstock.io._clock import is_time_name
 from penstock.io._layout import is_missing
 from penstock.io._reading_columns import tag_of_object
 from penstock.io.feeds import LONGEST, InputError
-from penstock.io.quality import BAD_WORDS, is_bad
+from penstock.io.quality import BAD_WORDS, is_bad, is_quality_name
 from penstock.io.times import TimeOptions, TimeReader
 
-_TIME_NAMES = ("time", "timestamp", "date", "datetime")
 _PERHAPS_TIME = "t"  # or a temperature
-_QUALITY_KEYS = ("quality", "status", "opcquality", "validity", "good", "q")
 BOM = b"\xef\xbb\xbf"
 _LONGEST_QUOTE, _MOST_NAMES = 40, 20  # characters of a value, and names, in a message
 
@@ -178,7 +177,7 @@ def time_by_name(
     """Return a column to pass on as the time, though it cannot be read as one."""
     free = [number for number, name in enumerate(names) if name not in taken]
     for number in free:
-        if names[number].strip().lower() in _TIME_NAMES:
+        if is_time_name(names[number]) and names[number].strip().lower() != _PERHAPS_TIME:
             return number
     if 0 in free and _is_text(first[0]):
         return 0
@@ -326,10 +325,10 @@ class JsonRows:
 def _reading_keys(first: dict[str, Any], options: TableOptions) -> Columns | None:
     """Return the columns of objects that are readings, by the first; None if they are whole rows."""
     wanted, names = (*options.columns, *options.texts), list(first)
-    time = options.time if options.time in names else next((name for name in names if _is_time(name)), None)
+    time = options.time if options.time in names else next(filter(is_time_name, names), None)
     tag, value = tag_of_object(first, wanted)
     if tag and value and not set(wanted) & set(names):
-        quality = [name for name in names if name.casefold() in _QUALITY_KEYS][:1]
+        quality = [name for name in names if is_quality_name(name) or name == "q"][:1]
         places = tuple(names.index(name) for name in (tag, value, *quality))
         said = tuple(Quality(place, places[1], (), names[place]) for place in places[2:])
         return Columns(
@@ -341,10 +340,6 @@ def _reading_keys(first: dict[str, Any], options: TableOptions) -> Columns | Non
     every = [time, *wanted]
     variables, texts = (tuple(map(every.index, names)) for names in (options.columns, options.texts))
     return Columns(tuple(every), 0, variables, texts, sparse=True)
-
-
-def _is_time(name: str) -> bool:
-    return name.strip().lower() in (*_TIME_NAMES, _PERHAPS_TIME, "ts", "t_stamp", "_time")
 
 
 def _object(line: bytes) -> dict[str, Any]:

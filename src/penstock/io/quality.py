@@ -177,7 +177,7 @@ def tag_of(name: str, names: Sequence[str]) -> str | None:
     True
     """
     others = [other for other in names if other != name]
-    if not _PLAIN.fullmatch(name.strip()):
+    if not is_quality_name(name):
         for pattern in (_AFTER, _CAMEL, _BEFORE):
             found = pattern.fullmatch(name.strip())
             tag = None if found is None else _column_of(found["tag"], others)
@@ -194,6 +194,11 @@ def tag_of(name: str, names: Sequence[str]) -> str | None:
     if not since or (len(since) > 1 and not _VALUE.search(since[0])):
         return None
     return since[0]
+
+
+def is_quality_name(name: str) -> bool:
+    """Return whether a column is called as quality is, and not as that of some tag."""
+    return _PLAIN.fullmatch(name.strip()) is not None
 
 
 def _are_words(words: Sequence[str]) -> bool:

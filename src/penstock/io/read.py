@@ -31,7 +31,7 @@ from penstock.io._combine import (
     without_fillers,
 )
 from penstock.io._files import FileOptions, are_areas, files_of, from_memory, is_in_memory, read_files
-from penstock.io._hints import check_orientation, note_clock_changes, spread_stamps
+from penstock.io._hints import PER_SECOND, check_orientation, note_clock_changes, spread_stamps
 from penstock.io._numbers import MissingCodes, numbers_and_texts
 from penstock.io._readings import TagReadings, ValueOptions, pair_readings, without_bad_readings
 from penstock.io._text import TextOptions, default_max_bytes, most_cells
@@ -40,7 +40,6 @@ from penstock.io.sql import is_address, public_address, read_sql
 from penstock.io.table import Notebook, Table, TableError, refuse_unknown
 from penstock.io.times import TimeOptions, TimeReader, as_zone
 
-_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _NO_GROUP = "(none)"  # rows without a value in the column of groups
 _FEWEST_ROWS = 2  # of a group, on average, in a table of
 _ENOUGH = 20  # rows
@@ -565,7 +564,7 @@ def _note_sampling(
     times: pd.DatetimeIndex, rows: IndexArray, notebook: Notebook, groups: _Groups | None = None
 ) -> None:
     """Note how often stamps come twice, and how regular they are; `times` are in order, `rows` their rows."""
-    steps = np.diff(times.asi8) / _PER_SECOND[times.unit]
+    steps = np.diff(times.asi8) / PER_SECOND[times.unit]
     if groups is not None:
         steps = np.where(groups.new(rows), -1.0, steps)  # neither equal nor apart
     repeated = int((steps == 0).sum())
