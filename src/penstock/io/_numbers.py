@@ -15,7 +15,6 @@ from penstock._messages import counted, in_columns, option, quoted
 from penstock._types import FloatArray
 from penstock.io._layout import (
     BLANKS,
-    GROUPING,
     MISSING,
     has_decimal_comma,
     thousands_sign,
@@ -233,14 +232,12 @@ class ColumnReader:
         """Return numbers without blanks or apostrophes between thousands."""
         if self._thousands is not None or self.is_alone:
             return spelled
-        grouped = spelled.str.contains(rf"\d[{GROUPING}]\d\d\d", na=False)
-        if not grouped.any():
+        kinds = spelled[spelled.notna() & np.isnan(self._spelled_numbers(spelled, self._decimal))].drop_duplicates()
+        plain = {text: number for text in kinds if (number := without_groups(text)) != text}
+        if not plain:
             return spelled
-        plain = spelled[grouped].map(without_groups)
-        changed = plain != spelled[grouped]
-        if changed.any():
-            self.count("grouped numbers", name, int(changed.sum()), spelled[grouped][changed].iloc[0])
-        return spelled.mask(grouped, plain)
+        self.count("grouped numbers", name, int(spelled.isin(plain).sum()), next(iter(plain)))
+        return spelled.replace(plain)
 
     def _without_marks(self, spelled: pd.Series[Any], name: str) -> pd.Series[Any]:
         """Return numbers without the letter after each that says its quality, as in "695.1 G"; bad ones are missing."""
