@@ -65,6 +65,7 @@ FORMS = {
     "Chinese": long_form(tag="位号", time="时间", value="数值", quality="质量", good="好", bad="坏"),
     "Ignition": long_form(tag="tagpath", time="stamp", value="floatvalue", quality="dataintegrity", good=192, bad=24),
     "WinCC": long_form(tag="Archiv", time="Zeit", value="Messung", quality="Qualitätscode", good="0x80", bad="0x18"),
+    "PCS 7": long_form(tag="Variable", time="Zeit", value="Wert", quality="Flags", good="0x80", bad="0x18"),
     "PI Web API": long_form(
         tag="Name", time="Timestamp", value="Value", quality="Good", good=True, bad=False, Questionable=False
     ),
@@ -167,6 +168,8 @@ TIMES = {
     "JavaScript": spelled(lambda t: f"{t:%a %b %d %Y %H:%M:%S} GMT+0000 (Coordinated Universal Time)"),
     "week": spelled(lambda t: f"{t:%G-W%V-%uT%H:%M}"),
     "day of the year": spelled(lambda t: f"{t:%Y-%jT%H:%M:%S}"),
+    "Hungarian": spelled(lambda t: f"{t:%Y.%m.%d.} {t.hour}:{t:%M:%S}"),
+    "Finnish": spelled(lambda t: f"{t.day}.{t.month}.{t.year} klo {t.hour}.{t:%M}"),
     "Chinese": spelled(lambda t: f"{t:%Y年%m月%d日 %H时%M分%S秒}"),
     "MATLAB": spelled(lambda t: f"{719_529 + (t - pd.Timestamp(0)) / pd.Timedelta('1D'):.6f}"),
     "LabVIEW": spelled(lambda t: f"{(t - pd.Timestamp('1904-01-01')).total_seconds():.3f}"),
@@ -360,3 +363,14 @@ def test_areas_of_one_clock_that_hardly_overlap_are_a_doubt(tmp_path: Path) -> N
     note = read_table(tmp_path).about("short overlap")
     assert note is not None
     assert note.doubt
+
+
+@pytest.mark.parametrize("names", [("Dato", "Klokkeslæt"), ("Dzień", "Godzina")])
+def test_a_time_of_day_beside_a_date_whatever_they_are_called(tmp_path: Path, names: tuple[str, str]) -> None:
+    frame = PLANT.reset_index(drop=True)
+    frame.insert(0, names[1], STAMPS.strftime("%H.%M.%S"))
+    frame.insert(0, names[0], STAMPS.strftime("%d-%m-%Y"))
+    frame.to_csv(tmp_path / "plant.csv", index=False, sep=";", encoding="cp1250" if "ń" in names[0] else "cp1252")
+    table = read_table(tmp_path / "plant.csv")
+    assert is_plant(table)
+    assert table.time_name == " + ".join(names)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,7 @@ _LIMITS = {
 }  # fmt: skip
 _SAMPLE = 100  # values that show what a column holds
 _FEWEST_ROWS, _FEWEST_DIGITS, _MOST_SHAPES = 20, 4, 20  # of a column that may be a time in a way that is not known
+_MOST_BEFORE = 6  # columns among which a date and a time of day are looked for by what they hold
 _ENOUGH = 0.5  # share of values that have to be times in a column that is named as the time, or named like a time
 _NEARLY_ALL = 0.9  # and in a column that is not
 
@@ -110,7 +112,7 @@ def find_clock(frame: pd.DataFrame, options: TimeOptions, taken: Collection[str]
 
 def _read_several(frame: pd.DataFrame, free: list[str], options: TimeOptions) -> tuple[ColumnTimes, tuple[str, ...]]:
     """Read a time that has a column for the date and one for the time of day, or one for each part of both."""
-    pair = _date_and_clock(free)
+    pair = _date_and_clock(free) or _date_beside_clock(frame, free)
     if pair and (
         options.format or (seems_time(frame[pair[0]]) and seems_clock_alone(frame[pair[1]], beside_date=True))
     ):
@@ -215,6 +217,19 @@ def _date_and_clock(names: Iterable[str]) -> tuple[str, str] | None:
     dates = [plain[name] for name in _DATE_NAMES if name in plain]
     clocks = [plain[name] for name in (*_CLOCK_NAMES, *_HOUR_NAMES) if name in plain]
     return (dates[0], clocks[0]) if dates and clocks else None
+
+
+def _date_beside_clock(frame: pd.DataFrame, names: list[str]) -> tuple[str, str] | None:
+    """Return a column of dates and the one after it, of times of day, whatever they are called."""
+    for date, clock in pairwise(names[:_MOST_BEFORE]):
+        if frame[date].dtype.kind in "iufbcmM" or not seems_clock_alone(frame[clock]) or not seems_time(frame[date]):
+            continue
+        written = as_texts(frame[clock].iloc[:_SAMPLE])
+        if not any(re.fullmatch(r"\d+\.\d+", text.strip()) for text in written):  # 10.30 may be a number
+            times = column_times(frame[date].dropna().iloc[:_SAMPLE], TimeOptions()).times
+            if times is not None and (times[~np.isnat(times)] == times[~np.isnat(times)].astype("M8[D]")).all():
+                return date, clock
+    return None
 
 
 def _parts_of_times(frame: pd.DataFrame, names: Iterable[str]) -> dict[str, str]:

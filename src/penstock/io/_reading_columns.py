@@ -36,6 +36,7 @@ _ABOUT = (
 _MOST_NUMERIC = 8  # columns of numbers in a table of readings
 _OF_NUMBERS = 0.5  # of the values of a column that holds numbers
 _SAMPLE = 200
+_LONGEST_NUMBER = 40  # characters
 _AGAIN = 0.1  # of the readings come at the time of another of the same tag
 _REPEATED = 0.3  # of the readings come at the time of another
 _TURNS = 0.3  # of the rows are of another tag than the row before
@@ -172,7 +173,7 @@ def mostly_numbers(column: pd.Series[Any]) -> FloatArray:
     """Return the numbers that a column holds or spells, NaN for all else."""
     if column.dtype.kind in "iuf":
         return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
-    texts = column.astype(str).str.replace(",", ".", regex=False)
+    texts = column.astype(str).str.slice(stop=_LONGEST_NUMBER).str.replace(",", ".", regex=False)
     return np.asarray(pd.to_numeric(texts, errors="coerce"), dtype=np.float64)
 
 

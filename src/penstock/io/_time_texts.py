@@ -53,17 +53,19 @@ _ERAS = {"令和": 2018, "平成": 1988}  # the years before the first of an era
 _FRENCH = re.compile(r"(?<=\d)\s?h\s?(\d\d)(?:\s?m(?:in|n)?\.?(?:\s?(\d\d)\s?s(?:ec)?\.?)?)?(?!\d)", re.IGNORECASE)
 _TYPED = re.compile(r"(?:L?DT|DTL|DATE_AND_TIME)#", re.IGNORECASE)  # as IEC 61131-3 writes constants
 _SPAN = re.compile(r"(\S.{5,}?)\s*(?:/|\s[-–—]|\bto\b|\bbis\b)\s*(\S.{3,})", re.DOTALL)  # from … to
-_WORDS = re.compile(
-    r"(?<=[^\W\d]) del?(?= )|(?<=\d) del?(?= )|\s?\([^()]*\)$", re.IGNORECASE
-)  # Spanish; names of zones
-_ODD = re.compile(r"\d\s?h\s?\d|#|\)| de |\s[-–—]\s|\d.?/\d{4}-|\b(?:to|bis)\b", re.IGNORECASE)  # what these need
+_WORDS = re.compile(  # Spanish, "at" in some languages, the name of a zone
+    r"(?<=\w) del?(?= )|(?<=\d),? (?:klo|kl\.?|um|at|à|às|alle|ore|o)(?= \d)|\s?\([^()]*\)$", re.IGNORECASE
+)
+_ODD = re.compile(  # what one of these is needed for
+    r"\d\s?h\s?\d|#|\)| de |\d,? [a-zà]{1,4}\.? \d|\s[-–—]\s|\d.?/\d{4}-|\b(?:to|bis)\b", re.IGNORECASE
+)
 _LETTER = "[a-zà-öø-ÿÀ-ÖØ-Þźа-яА-Я]"
 _WEEKDAY = (
     r"(?:(?:mon?|tue?|wed?|thu?|fri?|sat?|sun?|di|mi|do|fr|sa|so|lun|mar|mer|jeu|ven|sam|dim|jue|vie|dom|gio)"
     rf"{_LETTER}*\.?,? )?"
 )
 _DATE = (
-    r"(?:(?P<n1>\d{1,4})(?P<sign>[-./])\s?(?P<n2>\d{1,2})(?P=sign)\s?(?P<n3>\d{1,4})"  # 31.12.2024, 2024-12-31
+    r"(?:(?P<n1>\d{1,4})(?P<sign>[-./])\s?(?P<n2>\d{1,2})(?P=sign)\s?(?P<n3>\d{1,4})\.?"  # 31.12.2024, 2024-12-31
     rf"|(?P<d1>\d{{1,4}})[-. ]{{0,2}}(?P<word>{_LETTER}{{3,10}})[-., ]{{0,2}}(?P<d2>\d{{1,4}})(?: г\.?)?"  # 5-Jan-24
     rf"|(?P<first_word>{_LETTER}{{3,10}})\.? (?P<d3>\d{{1,2}})(?:st|nd|rd|th)?,? (?P<d4>\d{{2}}|\d{{4}})"  # Jan 5, 24
     r"|(?P<week_year>\d{4})-?W(?P<week>\d\d)-?(?P<weekday>[1-7])"  # 2024-W01-1

@@ -133,7 +133,8 @@ def tells_quality(values: Any) -> bool:
         return False
     numbers = _as_numbers(different)
     if numbers is not None:
-        return 192.0 in numbers and _are_da(numbers)
+        in_hex = all(str(value)[:2].lower() == "0x" for value in different)
+        return (in_hex or 192.0 in numbers) and _are_da(numbers)
     words = [str(word).strip() for word in different]
     return _are_words(words) and _are_strong(words)
 
