@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ _JITTER = 0.01  # of a step: rows so close to even spacing are evenly spaced
 _SHORTEST_STEP = 0.1  # rows with one time stamp count as so far apart
 _HUGE, _SHRINK = 1e150, 2.0**-600  # readings whose squares overflow, and what they are multiplied by: exact
 _FEW_CHANGES = 0.05  # a setting changes in fewer steps
+_SELDOM_MOVES = 0.9  # of the rows at one value: such a column supports others, and never leads
 _SELDOM_AWAY = 0.02  # a column away from its commonest value in fewer rows, that comes back, is a flag: it is judged
 
 
@@ -28,6 +29,16 @@ class Scale:
     width: FloatArray  # (p,)
     judged: BoolArray  # (p,) false for settings and constants: they explain others and are never evidence themselves
     still: BoolArray  # (p,) columns that never moved in the rows learnt from
+    seldom: BoolArray  # (p,) columns at one value in nine of ten rows, such as a pump that hardly ever runs
+
+    @property
+    def leads(self) -> BoolArray:
+        """(p,) judged sensors that may be the largest of a row; a column that seldom moves only supports these."""
+        return self.judged & ~self.seldom
+
+    def only(self, columns: BoolArray) -> Scale:
+        """Return the scale of some columns."""
+        return Scale(*(getattr(self, each.name)[columns] for each in fields(self)))
 
     def apply(self, X: FloatArray) -> FloatArray:
         """Return scaled readings; NaN stays NaN."""
@@ -56,8 +67,8 @@ def learn_scale(X: FloatArray, starts: BoolArray) -> Scale:
     return Scale(*(np.array(values) for values in zip(*found, strict=True)))
 
 
-def _scale_of(column: FloatArray, starts: BoolArray) -> tuple[float, float, bool, bool]:
-    """Return center and width of a column, whether it is judged, and whether it never moved."""
+def _scale_of(column: FloatArray, starts: BoolArray) -> tuple[float, float, bool, bool, bool]:
+    """Return center and width of a column, whether it is judged, whether it never moved, and whether it seldom does."""
     bottom, top = np.nanmin(column), np.nanmax(column)
     shrink = _SHRINK if max(-bottom, top) > _HUGE else 1.0
     if shrink < 1:
@@ -68,7 +79,9 @@ def _scale_of(column: FloatArray, starts: BoolArray) -> tuple[float, float, bool
     width = width if width > 1e-3 * spread else spread
     constant = bottom == top or not width > 0  # rounding may let a constant column seem to vary
     judged = not constant and not changes_seldom(column, starts)
-    return float(center / shrink), 1.0 if constant else float(width / shrink), judged, bool(constant)
+    known = column[np.isfinite(column)]
+    seldom = np.unique(known, return_counts=True)[1].max() >= _SELDOM_MOVES * len(known)
+    return float(center / shrink), 1.0 if constant else float(width / shrink), judged, bool(constant), bool(seldom)
 
 
 def changes_seldom(column: FloatArray, starts: BoolArray) -> bool:
