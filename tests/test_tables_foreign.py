@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -374,3 +375,22 @@ def test_a_time_of_day_beside_a_date_whatever_they_are_called(tmp_path: Path, na
     table = read_table(tmp_path / "plant.csv")
     assert is_plant(table)
     assert table.time_name == " + ".join(names)
+
+
+def test_objects_of_a_gateway_are_readings_too(tmp_path: Path) -> None:
+    FORMS["IP.21"][:900].to_csv(tmp_path / "good.csv", index=False)
+    rows = LONG[900:].assign(bad=BAD[900:])
+    lines = [
+        json.dumps({"id": row.tag, "v": row.v, "q": not row.bad, "t": f"{row.t:%d/%m/%Y %H:%M:%S}"})
+        for row in rows.itertuples()
+    ]
+    (tmp_path / "new.jsonl").write_text("\n".join(lines) + "\n")
+    FORMS["IP.21"][900:].to_csv(tmp_path / "new.csv", index=False)
+    names = ("good.csv", "new.jsonl", "new.csv", "model", "live.jsonl", "scores.csv")
+    good, objects, table, model, live, scores = (str(tmp_path / name) for name in names)
+    assert main(["fit", good, "--model", model]) == 0
+    assert main(["watch", objects, "--model", model, "-o", live]) == 0
+    assert main(["score", model, table, "--scores", scores]) == 0
+    np.testing.assert_allclose(
+        pd.read_json(live, lines=True)["score"], pd.read_csv(scores)["score"], rtol=1e-9, equal_nan=True
+    )
