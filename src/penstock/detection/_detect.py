@@ -184,6 +184,7 @@ class Job:
             "modes": str(plan.modes) or None,
             "settle": shown(self.settle),
             "training": training,
+            "fitted until": None if table.time is None else str(table.time[trained].max()),
             **self.periods.described(),
             **self.labels.described(),
             "random_state": shown(options.random_state),

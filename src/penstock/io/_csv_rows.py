@@ -149,7 +149,7 @@ def learn_layout(
         layout.separator,
         tuple(signs),
         encoding,
-        booleans=tuple(number for number in columns.variables if frame[names[number]].dtype.kind == "b"),
+        booleans=tuple(number for number in range(len(names)) if frame[names[number]].dtype.kind == "b"),
         header=layout.names,
         below=tuple(tuple(_clean_names(fields)) for fields in (layout.units, layout.description) if fields),
         above=layout.lines_above,

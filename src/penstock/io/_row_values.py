@@ -113,6 +113,19 @@ class Columns:
     def variable_names(self) -> tuple[str, ...]:
         return tuple(self.names[number] for number in self.variables)
 
+    def chosen_by(self, options: TableOptions) -> Columns:
+        """Return the columns that options name, where they name other ones than before; InputError if one is not there.
+
+        >>> Columns(("time", "flow", "oil"), 0, (1, 2)).chosen_by(TableOptions(columns=("oil",))).variable_names
+        ('oil',)
+        """
+        options = options.for_columns(self.names)
+        if self.reading or self.sparse or not (options.columns or options.texts):
+            return self
+        check_options(self.names, options)
+        variables = tuple(self.names.index(name) for name in options.columns if name not in options.exclude)
+        return replace(self, variables=variables, texts=tuple(map(self.names.index, options.texts)))
+
     def state(self) -> dict[str, Any]:
         texts = {"texts": list(self.texts)} if self.texts else {}
         clock = {} if self.clock is None else {"clock": self.clock}

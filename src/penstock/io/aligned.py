@@ -118,15 +118,21 @@ class Aligning:
             if name != "alignment"
         }
         numbers = {name: [None if math.isnan(x) else x for x in state[name]] for name in ("values", "last_values")}
-        return {**state, **numbers, "words": self._words}
+        return {**state, **numbers, "words": self._words, "tags": list(self._codes)}
+
+    def fits(self, state: dict[str, Any] | None) -> bool:
+        """Return whether a state has the readings of these tags; True for None, which has none."""
+        return state is None or state["tags"] == list(self._codes)
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state; ValueError, TypeError or LookupError if it does not fit."""
         words = state["words"]
+        if state["tags"] != list(self._codes):
+            raise ValueError("its tags are not those of the model")
         are_texts = all(isinstance(word, str) for some in words.values() for word in some)
         if words.keys() != self._words.keys() or not are_texts:
             raise ValueError("its tags of text are not those of the model")
-        plain = {name: value for name, value in state.items() if name != "words"}
+        plain = {name: value for name, value in state.items() if name not in ("words", "tags")}
         for name in ("values", "last_values"):
             plain[name] = [math.nan if number is None else number for number in plain[name]]
         kinds = {

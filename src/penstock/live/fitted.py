@@ -67,6 +67,7 @@ class FittedScorer:
         self._codes = np.array([float(code) for code in self._model.reading.missing if is_number(code)])
         inputs = self._model.inputs
         self.variable_names = inputs.names
+        self.labels = self._model.labels
         roles = [inputs.role_of(name) for name in inputs.names]
         self._states = {place: role.in_words for place, role in enumerate(roles) if role.levels}
 
@@ -165,7 +166,8 @@ class FittedScorer:
             np.full((n, k), -1, dtype=np.intp), np.full((n, k), np.nan),
         )  # fmt: skip
         groups = self._groups(batch) if self._series else None
-        job = _Job(rows, table, batch.seconds, groups, np.zeros(rows.shape), found, reasons)
+        deviations = np.full(rows.shape, np.nan)
+        job = _Job(rows, table, batch.seconds, groups, np.zeros(rows.shape), deviations, found, reasons)
         judged = np.array([place not in reasons for place in range(n)], dtype=np.bool_)
         for part in self._parts:
             places = np.flatnonzero(judged & (modes == part.mode))
@@ -180,7 +182,8 @@ class FittedScorer:
         evidence = job.evidence if self._series and self._parts[0].detector.judges_sensors else None
         names = None if groups is None else [str(group) for group in groups]
         chances = self._by_chance(found, modes)
-        return Verdicts(found, rows, reasons, unknown, [], evidence, chances, names, self._states)
+        known = None if evidence is None else job.deviations
+        return Verdicts(found, rows, reasons, unknown, [], evidence, known, chances, names, self._states)
 
     def _by_chance(self, found: StreamScores, modes: NDArray[np.str_]) -> FloatArray | None:
         """Return how many episodes of at least the score of each flagged row normal data have in a day."""
@@ -256,6 +259,7 @@ class FittedScorer:
             return
         if self._series and part.detector.judges_sensors:
             residuals, weights = rows - self._expected(part, rows), job.evidence[places]
+            job.deviations[places] = residuals
         else:
             residuals, weights = deviations(part, rows)
         weights = np.where(np.isnan(rows) | ~(weights > 0), -np.inf, weights)
@@ -333,6 +337,7 @@ class _Job:
     seconds: FloatArray | None
     groups: Sequence[Any] | None
     evidence: FloatArray
+    deviations: FloatArray
     found: StreamScores
     reasons: dict[int, str]
 

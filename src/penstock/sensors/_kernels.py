@@ -15,6 +15,7 @@ _SLOW, _FAST = 1 / 1000, 200  # the weight of a row in a slow level: 1/(rows so 
 _LARGEST_STEP, _LARGEST_SIZE = 0.5, 1.5  # what counts of a residual in its slow level, and in its slow spread
 _USUAL_SIZE = 0.8  # of |residual|: the mean, for normal noise
 _LARGEST_SQUARE = 100.0
+_LARGEST_MEMORY = 3.0  # times the present residual, or the usual spread, that a channel over past rows counts for
 
 
 @kernel
@@ -155,16 +156,20 @@ def compare_channel(
 
 
 @kernel
-def take_out_slow_changes(residuals: Array, levels: Array, rows: int, out: Array) -> int:
+def take_out_slow_changes(residuals: Array, runs: Array, levels: Array, rows: int, out: Array) -> int:
     """Residuals (n, q) less a level, over a spread, which follow each sensor slowly.
 
     Both are bounded: in 1,000 rows the level moves by at most half the usual spread, and the spread at most doubles.
     So a season is taken out, and a fault that lasts stays visible. A residual of 0 stays 0, as the reading is missing
     (or, of scores, not above the usual), and says nothing of the level. `levels` (2, q), level and spread, go in and
-    out; `rows` were followed before, and the number after these is returned. `out` may be `residuals`.
+    out, and begin as 0 and 1 where another run does (`runs`, (n,)). `rows` were followed since; the number after these
+    is returned. `out` may be `residuals`.
     """
     n, q = residuals.shape
     for i in range(n):
+        if runs[i]:
+            rows = 0
+            levels[0, :], levels[1, :] = 0.0, 1.0
         share = max(_SLOW, 1.0 / (rows + _FAST))
         for j in range(q):
             if residuals[i, j] == 0.0:
@@ -188,6 +193,15 @@ def moving_sizes(values: Array, starts: Array, shares: Array, state: Array, out:
             square = min(values[i, j] * values[i, j], _LARGEST_SQUARE)
             state[j] = before + shares[i] * (square - before)
             out[i, j] = sqrt(max(state[j], 0.0))
+
+
+@kernel
+def bound_by_present(channel: Array, values: Array) -> None:
+    """|channel| (n, q), in place, at most three times the present |value| or usual spread: what has ended is over."""
+    n, q = channel.shape
+    for i in range(n):
+        for j in range(q):
+            channel[i, j] = min(abs(channel[i, j]), _LARGEST_MEMORY * max(abs(values[i, j]), 1.0))
 
 
 @kernel
@@ -298,6 +312,7 @@ def follow_residuals(
     residuals: Array,
     Z: Array,
     starts: Array,
+    runs: Array,
     shares: Array,
     activity: tuple[Array, Array, Array, Array, Array],
     judged: Array,
@@ -308,13 +323,13 @@ def follow_residuals(
     rows: int,
     scores: Array,
     evidence: Array,
-) -> int:
+) -> tuple[int, int]:
     """Scores (n,) and evidence (n, q) of rows by what came before.
 
     `shares` (2 + h, n) are the weights of new rows over 4 and 16 rows and over the horizons; `activity`, `calibration`
     and `judged` (q,), as numbers of columns, are parts of a `TimeLayer`. `state` is the last place (d,), the means of
     movement (2, 1) and of the channels (h, q), and the slow levels (2, q), which followed so many `rows`: it goes in
-    and out, as does `evidence`, which begins as 0. Returns the rows since the history began.
+    and out, as does `evidence`, which begins as 0. Returns the rows since the history began, and those followed.
     """
     center, directions, typical, coefficients, floors = activity
     by, powers, edges, usual_tops, leads = calibration
@@ -330,7 +345,7 @@ def follow_residuals(
         for k in range(q):
             j = judged[k]
             E[i, k] = residuals[i, j] / sqrt(max(variances[i, j], floors[j]))
-    take_out_slow_changes(E, levels, rows, E)
+    rows = take_out_slow_changes(E, runs, levels, rows, E)
     channel, tops = np.empty((n, q)), np.empty((n, 2))
     scores[:] = 0.0
     for h in range(len(by)):
@@ -338,13 +353,14 @@ def follow_residuals(
             moving_means(E, starts, shares[2 + h], horizons[h], channel)
         else:
             moving_sizes(E, starts, shares[2 + h], horizons[h], channel)
+        bound_by_present(channel, E)
         compare_channel(channel, by[h], powers[h], edges[h], leads, largest, tops, evidence)
         for i in range(n):
             one, five = tops[i, 0] / usual_tops[h, 0], tops[i, 1] / usual_tops[h, 1]
             scores[i] += one * one + five * five
     for i in range(n):
         scores[i] = sqrt(scores[i] / usual_tops.size)
-    return since
+    return since, rows
 
 
 @kernel

@@ -21,6 +21,7 @@ from penstock._blas import one_blas_thread
 from penstock._types import BoolArray, FloatArray, IndexArray
 from penstock.sensors._kernels import (
     activity_rows,
+    bound_by_present,
     compare_channel,
     follow_residuals,
     moving_means,
@@ -251,11 +252,14 @@ def trailing_blocks(
 
 
 def later_channels(evidence: FloatArray, spacing: Spacing) -> Iterator[FloatArray]:
-    """Yield the channels of later rows: `trailing_blocks`, and the root of the mean of squares over eight rows."""
-    yield from trailing_blocks(evidence, spacing)
-    shares = spacing.shares(_SIZE_HORIZON)
-    around = _rows_remembered(shares.min())
-    yield fill_blocks(evidence.shape[1], _trailing_sizes, evidence, spacing.starts, shares, around=around)
+    """Yield the channels of later rows: moving means, and the root of the mean of squares over eight rows."""
+    channels = [*((moving_means, horizon) for horizon in TRAILING_HORIZONS), (moving_sizes, _SIZE_HORIZON)]
+    for follow, horizon in channels:
+        shares = spacing.shares(horizon)
+        around = _rows_remembered(shares.min())
+        yield fill_blocks(
+            evidence.shape[1], partial(_later_channel, follow), evidence, spacing.starts, shares, around=around
+        )
 
 
 def _two_sided(
@@ -274,10 +278,11 @@ def _trailing(evidence: FloatArray, starts: BoolArray, shares: FloatArray) -> Fl
     return np.abs(means, out=means)
 
 
-def _trailing_sizes(evidence: FloatArray, starts: BoolArray, shares: FloatArray) -> FloatArray:
-    sizes = np.empty(evidence.shape)
-    moving_sizes(evidence, starts, shares, np.zeros(evidence.shape[1]), sizes)
-    return sizes
+def _later_channel(follow: Any, evidence: FloatArray, starts: BoolArray, shares: FloatArray) -> FloatArray:
+    found = np.empty(evidence.shape)
+    follow(evidence, starts, shares, np.zeros(evidence.shape[1]), found)
+    bound_by_present(found, evidence)
+    return found
 
 
 def _rows_remembered(share: float) -> int:
@@ -342,10 +347,11 @@ class TimeLayer:
         """
         scores, evidence = np.empty(len(Z)), np.zeros((len(Z), len(self._columns)))
         moved, usual = self.activity, self.calibration
-        state.activity.since = follow_residuals(
+        since, rows = follow_residuals(
             residuals,
             Z,
             spacing.starts,
+            spacing.runs,
             spacing.shares_over(_LATER_HORIZONS),
             (moved.center, moved.directions, moved.typical, moved.coefficients, moved.floors),
             self._columns,
@@ -357,7 +363,7 @@ class TimeLayer:
             scores,
             evidence,
         )
-        state.rows += len(Z)
+        state.activity.since, state.rows = int(since), int(rows)
         return self.surprise.apply(scores), self.on_all_sensors(evidence)
 
     @cached_property
@@ -392,7 +398,7 @@ def learn_time_layer(
     activity = learn_activity(Z, residuals, spacing, kept)
     E = standardise(residuals, Z, spacing, activity, judged)
     q = int(judged.sum())
-    E, _ = follow_blocks(q, _without_slow_changes, (_first_levels(q), 0), E)
+    E, _ = follow_blocks(q, _without_slow_changes, (_first_levels(q), 0), E, spacing.runs)
     calibration, scores, _ = calibrate(later_channels(E, spacing), leads[judged], _LATER_QUANTILE)
     surprise = learn_surprise(scores)
     return TimeLayer(judged, activity, calibration, surprise), surprise.apply(scores)
@@ -403,9 +409,11 @@ def _first_levels(q: int) -> FloatArray:
     return np.array([np.zeros(q), np.ones(q)])
 
 
-def _without_slow_changes(state: tuple[FloatArray, int], E: FloatArray) -> tuple[FloatArray, tuple[FloatArray, int]]:
+def _without_slow_changes(
+    state: tuple[FloatArray, int], E: FloatArray, starts: BoolArray
+) -> tuple[FloatArray, tuple[FloatArray, int]]:
     levels, found = state[0].copy(), np.empty(E.shape)
-    rows = take_out_slow_changes(np.ascontiguousarray(E), levels, state[1], found)
+    rows = take_out_slow_changes(np.ascontiguousarray(E), starts, levels, state[1], found)
     return found, (levels, int(rows))
 
 
