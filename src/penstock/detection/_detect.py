@@ -315,7 +315,7 @@ def look(source: Any, **given: Any) -> DataSummary:
     >>> data.time.how, data.tags[0].unit, data.tags[0].role
     ('dates with the day first', 'm³/s', 'sensor')
     >>> print(data.doubts[0])
-    Dates in column 'time' were read with the day first, as the order of the rows suggests, though both would be dates; day_first=False changes it.
+    Dates in column 'time' were read with the day first, as the order of the rows suggests, though the month could be first; day_first=False changes it.
     """  # noqa: E501
     job = Job.of(_as_fit(read_options(LookOptions, given)))
     return job.prepare(source, this_table_only=True).prepared.data

@@ -300,12 +300,12 @@ class ColumnTimes:
         if read is None:
             return
         if read.day_first is not None and read.decided_by != "you":
-            order = "day first" if read.day_first else "month first"
+            order, second = ("day first", "month") if read.day_first else ("month first", "day")
             other = option("day_first", not read.day_first)
             why = {
                 "values": "as days above 12 show",
                 "model": "as when the model was fitted",
-                "order": f"as the order of the rows suggests, though both would be dates; {other} changes it",
+                "order": f"as the order of the rows suggests, though the {second} could be first; {other} changes it",
                 "custom": f"though nothing tells the day from the month; {other} changes it",
             }[read.decided_by]
             kind = "day and month" if read.decided_by in ("values", "model") else "ambiguous dates"
