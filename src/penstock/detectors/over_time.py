@@ -245,7 +245,7 @@ class OverTime(SeriesDetector):
             R, filled = rebuilt_residuals(
                 detector, table, scale, held_apart_from_readings(detector), detector.embedding_
             )
-            judged, leads = scale.judged, scale.leads
+            judged, leads = scale.judged, scale.leads_in_training
             if not judged.any():
                 judged = np.ones_like(judged)
         else:

@@ -13,6 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
+from penstock._messages import quoted
 from penstock._types import BoolArray, FloatArray, IndexArray
 from penstock.columns.roles import DRIVER
 from penstock.explain._incident_parts import Part, Series
@@ -31,6 +32,7 @@ _STEEP = 0.1  # of a row beside it: less is the edge of a jump
 _BEYOND = 0.02  # of the usual range: a level so far outside is a new one
 _FEWEST_BEYOND = 3  # sensors at new levels
 _CONTRADICTION = 0.2  # docs/decisions/0023-kinds-of-incidents.md
+_AT_ONE_VALUE = 0.9  # of the rows, of a column that seldom moves
 _SELDOM = 0.1  # changes of a setting or state that such a stretch usually has: with more, a change says nothing
 
 
@@ -114,6 +116,18 @@ class Elsewhere:
         place = np.arange(len(rows))
         medians: FloatArray = (ordered[place, low] + ordered[place, high]) / 2
         return medians
+
+    @cached_property
+    def commonest(self) -> dict[int, float]:
+        """The commonest value of columns that have it in nine of ten rows, such as of a pump that seldom runs."""
+        found = {}
+        for column in range(len(self.series.names)):
+            values = self.series.readings[self.sample, column]
+            values = values[np.isfinite(values)]
+            levels, counts = np.unique(values, return_counts=True)
+            if len(levels) and counts.max() >= _AT_ONE_VALUE * len(values):
+                found[column] = float(levels[counts.argmax()])
+        return found
 
     @cached_property
     def mean_steps(self) -> FloatArray:
@@ -225,6 +239,26 @@ def is_new_state(elsewhere: Elsewhere, rows: IndexArray) -> tuple[bool, int]:
     new = int((far > _BEYOND).sum())
     total = float(wrong.sum() + far.sum())
     return new >= _FEWEST_BEYOND and float(wrong.sum()) < _CONTRADICTION * total, new
+
+
+def in_seldom_use(elsewhere: Elsewhere, start: int, end: int) -> str:
+    """Say which column is away from the value that it nearly always has, as it was before or after; "" if none is.
+
+    Such as a spare pump that runs, and not for the first time: what others read then was hardly ever seen.
+    """
+    series, rows = elsewhere.series, slice(max(start - USUAL_STEPS, 0), end + 1 + USUAL_STEPS)
+    for column, usual in elsewhere.commonest.items():
+        values = series.readings[:, column]
+        away = np.isfinite(values) & (values != usual)
+        if 2 * int(away[start : end + 1].sum()) < end + 1 - start:
+            continue
+        now = float(values[start : end + 1][away[start : end + 1]][0])
+        away[rows] = False
+        if away.any():
+            role, unit = series.roles[column], f" {series.units[column]}" if series.units[column] else ""
+            words = role.in_words(now) if role.levels else f"at {now:.4g}{unit}"
+            return f"{quoted(series.names[column])} is {words}, which it seldom is"
+    return ""
 
 
 def find_circumstances(elsewhere: Elsewhere, start: int, end: int) -> tuple[Circumstance, ...]:

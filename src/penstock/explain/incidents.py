@@ -30,7 +30,7 @@ from penstock.explain._sensor_conditions import (
     name_conditions,
     strong_sensors,
 )
-from penstock.explain._spans import Circumstance, Elsewhere, find_circumstances, find_runs, is_new_state
+from penstock.explain._spans import Circumstance, Elsewhere, find_circumstances, find_runs, in_seldom_use, is_new_state
 from penstock.explain.events import Clock, Events
 from penstock.explain.situations import NORMAL, Label, Pattern, is_alike, likeness, strongest
 
@@ -336,6 +336,7 @@ def _assess_source(
     others = sum(sensor.mean_evidence >= LEVEL for sensor in sensors) - len(strong)
     source = "unclear"
     agree, new = is_new_state(elsewhere, _rows_of(runs))
+    seldom = in_seldom_use(elsewhere, runs[0][0], runs[-1][1])
     since = "".join(f" since {quoted(each.name)} {each.text}" for each in circumstances[:1])
     if not strong:
         how = "no sensor contradicts the others, but the plant as a whole is where it never was"
@@ -343,6 +344,8 @@ def _assess_source(
     elif agree and not failed and not first.condition.startswith(SWAPPED):
         how = f"the sensors agree with each other, but {new} of them are where they never were"
         source, reason = "state", f"Unusual operation{since}: {how}."
+    elif seldom and not failed:
+        source, reason = "state", f"Unusual operation: {seldom}."
     elif p == 1:
         reason = "There is only one sensor: whether it or the machine is at fault cannot be known."
     elif len(failed) > 1:

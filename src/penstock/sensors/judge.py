@@ -363,7 +363,7 @@ def _with_unmoved(model: SensorModel, scale: Scale, watched: BoolArray) -> Senso
 
 def _learn_moving(X: FloatArray, clock: Clock, spacing: Spacing, scale: Scale, random: np.random.RandomState) -> Learnt:
     """Learn from columns that move, given their scale."""
-    p, judged, leads = X.shape[1], scale.judged, scale.leads
+    p, judged, leads = X.shape[1], scale.judged, scale.leads_in_training
     Z = fill_blocks(p, scale.apply, X)
     kept, tail = np.ones(len(X), dtype=np.bool_), 0.0
     has_holes = bool(add_up(_count_missing, Z))
@@ -384,7 +384,7 @@ def _learn_moving(X: FloatArray, clock: Clock, spacing: Spacing, scale: Scale, r
     set_stage("calibration")
     both, before = learn_surprise(found.scores).apply(found.scores), found.trailing
     others = _residuals_of_other_blocks(Z, filled, kept, model)
-    layer, as_new = learn_time_layer(others, complete, spacing, kept, judged, leads)
+    layer, as_new = learn_time_layer(others, complete, spacing, kept, judged, scale.leads)
     del others, filled
     novelty, new, new_so_far = learn_novelty(complete, spacing, random)
     past, moments, unlike = None, np.zeros((3, int(judged.sum()))), []

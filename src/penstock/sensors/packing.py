@@ -36,7 +36,9 @@ _EARLIER = {"h": len(HORIZONS)}
 # lengths where these are its own; "?" before what may be None. Letters stand for lengths: p sensors, r residuals (p, or
 # 1 in all), q of them judged, h horizons, c columns of a state, a and d directions, m reference rows.
 _FIELDS: dict[type, dict[str, Any]] = {
-    Scale: {"center": "p", "width": "p >0", "judged": "p bool", "still": "p bool", "seldom": "p bool"},
+    Scale: {
+        "center": "p", "width": "p >0", "judged": "p bool", "still": "p bool", "seldom": "p bool", "once": "p bool",
+    },
     Clock: {"step": float, "gap": float},
     LeaveOneOut: {"mean": "p", "precision": "p p"},
     Activity: {"center": "p", "directions": "p a", "typical": "6 >0", "coefficients": "6 r", "floors": "r >0"},
