@@ -254,16 +254,10 @@ def _stretches(findings: Findings) -> list[Markup]:
 
 
 def _sure_heading(findings: Findings) -> str:
-    """What the column on how sure or how severe cases are is called; "" where nothing is known of that."""
+    """What the column on how sure cases are is called."""
     if findings.evidence is not None:
         return "How sure"
-    headings = {
-        "expected_by_chance": "Expected by chance",
-        "false_alarm_rate": "Normal rows as high",
-        "standing": "Among the rows judged",
-        "severity": "How severe",
-    }
-    return next((heading for name, heading in headings.items() if name in findings.events), "")
+    return "Rank" if findings.chance_unknown else "Expected by chance"
 
 
 def _expected_word(findings: Findings) -> str:
