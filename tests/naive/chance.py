@@ -6,7 +6,10 @@ import math
 
 
 def expected(scores, s):
-    """E(s) = j·(1 + (t(s) − t(d_j))/(Nσ))^(−N), t(s) = (s − d_i)^1.3, σ = [Σ t(d_k) + j·t(d_j)]/N, for s ≥ d_j; k for d_k below."""
+    """E(s) = j·(1 + (t(s) − t(d_j))/(Nσ))^(−N), t(s) = (s − d_i)^1.3, σ = [Σ t(d_k) + j·t(d_j)]/N, for s ≥ d_j.
+
+    The k-th highest score below that is expected k times.
+    """
     d = [None, *sorted(set(scores), reverse=True)]  # counted from 1, as in the formula
     m = len(d) - 1
     i = (m + 1) // 2

@@ -60,7 +60,7 @@ class _Candidate:
     count: int = 0
     score: float = 0.0
     threshold: float = 0.0
-    by_chance: float | None = None
+    expected_by_chance: float | None = None
     sensors: list[AlarmSensor] = field(default_factory=list)
 
     def add(self, row: _Candidate) -> None:
@@ -68,7 +68,7 @@ class _Candidate:
         self.count += row.count
         self.sensors = _joined(self.sensors, row.sensors)
         if row.score - row.threshold > self.score - self.threshold:
-            self.score, self.threshold, self.by_chance = row.score, row.threshold, row.by_chance
+            self.score, self.threshold, self.expected_by_chance = row.score, row.threshold, row.expected_by_chance
 
 
 @dataclass
@@ -379,7 +379,7 @@ class AlarmBook:
                 asset.before.get(each.name), each.state)
             for each in named
         ]  # fmt: skip
-        row = _Candidate(time, 1, verdict.score, verdict.threshold, verdict.by_chance, _joined([], sensors))
+        row = _Candidate(time, 1, verdict.score, verdict.threshold, verdict.expected_by_chance, _joined([], sensors))
         part_of_one = False
         for alarm in active:
             seen = _meets(leading, {sensor.name for sensor in alarm.sensors})
@@ -455,7 +455,9 @@ class AlarmBook:
                 sensors=tuple(rows.sensors), reason=reason,
             )  # fmt: skip
             if about == ALARM:
-                alarm = replace(alarm, score=rows.score, threshold=rows.threshold, by_chance=rows.by_chance)
+                alarm = replace(
+                    alarm, score=rows.score, threshold=rows.threshold, expected_by_chance=rows.expected_by_chance
+                )
             asset.open.append(alarm.id)
             kind = "raised"
         before = alarm.state if kind == "returned" else None
@@ -690,7 +692,7 @@ def _meets(one: set[str], other: set[str]) -> bool:
 def _with_rows(alarm: Alarm, rows: _Candidate) -> Alarm:
     """Return an alarm with the sensors of rows, and their score if it is the highest."""
     if alarm.score is None or rows.score - rows.threshold > alarm.score - (alarm.threshold or 0.0):
-        alarm = replace(alarm, score=rows.score, threshold=rows.threshold, by_chance=rows.by_chance)
+        alarm = replace(alarm, score=rows.score, threshold=rows.threshold, expected_by_chance=rows.expected_by_chance)
     return replace(alarm, sensors=tuple(_joined(alarm.sensors, rows.sensors)))
 
 
