@@ -255,7 +255,7 @@ def sureness(findings: Findings, case: Case) -> tuple[str, str]:
     """Return how sure a case is, in a word or two, and how that is known."""
     expected = case.record["expected_by_chance"]
     if case.incident is not None:
-        return how_sure(expected, case.incident.kind), by_chance(expected)
+        return how_sure(expected, case.incident.kind, case.record["known"]), by_chance(expected)
     return (f"rank {case.rank}", "") if findings.chance_unknown else (about_figure(expected), by_chance(expected))
 
 
