@@ -251,11 +251,11 @@ def test_notebooks_are_safe_from_hostile_names(tmp_path):
     name = "<script>alert(1)</script>"
     path = tmp_path / "<b>plant<b>.csv"
     plant().rename(columns={HOT: name}).to_csv(path, index=False)
-    for method, words in (("detector", "have the highest scores"), ("auto", "are listed")):
+    for method in ("detector", "auto"):
         found = detect(path, top=5, method=method)
         shown = found._repr_html_()
         assert shown.startswith(f"<p><strong>{found.verdict.sentence}</strong></p><p><strong>5 of 260 rows</strong> ")
-        assert words in shown
+        assert "are listed" in shown
         assert "<table" in shown
         for hostile in ("<script", "<b>"):
             assert hostile not in shown

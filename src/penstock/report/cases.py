@@ -404,7 +404,7 @@ def _sentence(findings: Findings, case: Case, shown: Sequence[CaseSensor], first
         return Markup("The readings as a whole are unusual; this method does not say which sensor is behind it.")
     first = case.sensors[0]
     unit = unit_beside(first.name, findings.units.get(first.name, ""))
-    wanted = "the model rebuilds" if case.incident is None and findings.rebuilt else "expected was"
+    wanted = "the model rebuilds" if findings.rebuilt else "expected was"
     role = findings.inputs.role_of(first.name)
     if role.levels and not findings.rebuilt:
         text = _of_state(findings, first, role)

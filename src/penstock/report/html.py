@@ -217,7 +217,7 @@ def _context(findings: Findings, cases: list[Case], areas: Areas) -> dict[str, A
         "modes": modes,
         "word": word_for_cases(findings),
         "expected_word": _expected_word(findings),
-        "rebuilt": findings.rebuilt and findings.evidence is None,
+        "rebuilt": findings.rebuilt,
         "by_views": findings.contributions is not None,
         "by_evidence": findings.evidence is not None,
         "sure_heading": _sure_heading(findings),
@@ -261,7 +261,7 @@ def _sure_heading(findings: Findings) -> str:
 
 
 def _expected_word(findings: Findings) -> str:
-    return "rebuilt" if findings.rebuilt and findings.evidence is None else "expected"
+    return "rebuilt" if findings.rebuilt else "expected"
 
 
 def _resolution(explorer: dict[str, Any], n_sensors: int) -> str:

@@ -116,11 +116,7 @@ def findings_in_words(findings: Findings) -> Markup:
     n_found, n_judged = int(findings.flags.sum()), int(findings.judged.sum())
     if not n_found:
         return Markup("Of {} judged, none stands out.").format(counted(n_judged, "row"))
-    verb = "stands out" if n_found == 1 else "stand out"
-    if findings.evidence is not None:  # the verdict says whether these stand out
-        verb = "is listed" if n_found == 1 else "are listed"
-    elif findings.self_judged:
-        verb = "has the highest score" if n_found == 1 else "have the highest scores"
+    verb = "is listed" if n_found == 1 else "are listed"  # the verdict says whether any stands out
     text = Markup("<strong>{} of {}</strong> {}").format(f"{n_found:,}", counted(n_judged, "row"), verb)
     cases = (len(findings.incidents), "incident") if findings.incidents else (len(findings.events), "event")
     events = Markup("They make up <strong>{}</strong>").format(counted(*cases))
