@@ -158,7 +158,7 @@ def test_the_page_leads_with_the_verdict_and_the_incidents_by_severity():
         assert when(row["start"]) in leading
         assert (duration(row["duration"]) if row["start"] < row["end"] else "one row") in leading
     assert "outside its range" in leading
-    assert "A normal period of this length has about one episode as high." in text
+    assert f"Above it, {about_figure(findings.threshold_expected)} would be expected by chance." in text
     assert "Sensors are judged by each other over time (method sensors)" in text
 
 
