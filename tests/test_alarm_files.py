@@ -61,7 +61,7 @@ def test_watch_writes_alarms_and_goes_on_after_any_step(options: WatchOptions, t
     (oil,) = [sensor for sensor in raised[0]["alarm"]["sensors"] if sensor["name"] == "oil"]
     assert oil["residual"] == pytest.approx(5, abs=1)
     assert oil["before"] is not None
-    assert 0 < raised[0]["alarm"]["by_chance"] < 1
+    assert 0 < raised[0]["alarm"]["expected_by_chance"] < 1
     left = 0
     while not alarms.exists() or alarms.read_bytes() != whole.read_bytes() or left < 3:
         steps = iter([False] * 2 + [True])

@@ -264,14 +264,14 @@ def test_an_alarm_says_since_when_which_sensors_and_which_moved_first() -> None:
     assert (alarm.since, alarm.raised, alarm.cause) == (60.0, 240.0, "oil high")
     assert alarm.moved_first == ("flow", "oil")
     alarm = book.alarm("u-1")
-    assert (alarm.score, alarm.by_chance, alarm.last) == (12.0, 0.01 / 7, 420.0)
+    assert (alarm.score, alarm.expected_by_chance, alarm.last) == (12.0, 0.01 / 7, 420.0)
     assert alarm_in_words(alarm) == (
         "u: oil high; 61.5, expected 57, before 56; first to move: flow, oil; by chance once in 700 days"
     )
     rates = {3.8e-4: "once in 2,630 days", 0.3: "once in 3.33 days", 2.5: "2.5 times a day"}
     rates |= {1e-4: "once in 10,000 days", 2e-11: "less than once in 10,000 days"}
     for often, words in rates.items():
-        assert alarm_in_words(replace(alarm, by_chance=often)).endswith(f"by chance {words}")
+        assert alarm_in_words(replace(alarm, expected_by_chance=often)).endswith(f"by chance {words}")
 
 
 def test_an_alarm_worked_by_people() -> None:

@@ -90,12 +90,9 @@ def test_rows_in_no_order_are_judged_one_by_one(table: str, capfd: pytest.Captur
     assert data == ["Time: none was found (--time names its column).", "Columns: 4 sensors."]
     assert lines[2] == why
     assert lines[3].startswith(f"8 findings (the 8 highest scores of 400 rows, above {findings.threshold:.4g}) in ")
-    assert lines[4].startswith("For a rate of false alarms, learn from a period")
-    heads, first = lines[6], lines[7]
-    assert "highest score" in heads
-    assert "severity" not in heads
-    assert "  rank 1 of 400  " in first
-    assert "bearing [°C]" in first
+    heads, first = lines[5], next(line for line in lines[6:] if "bearing [°C]" in line)
+    assert "expected by chance" in heads
+    assert "  fewer than 0.05  " in first
     assert lines.count(why) == 1
     assert not any("Incidents" in line or line.strip() == why for line in lines[3:])
     assert main(["fit", "rows.csv", "-m", "plant.model"]) == 0
@@ -162,10 +159,11 @@ def test_a_share_is_a_rate_of_false_alarms(table: str, capfd: pytest.CaptureFixt
     detector = load_model("plant.model").parts[0].detector.set_false_alarm_rate(1e-4)
     summary = json.loads(Path("new.json").read_text())["summary"]
     assert summary["threshold"] == detector.threshold_
-    assert summary["false_alarm_rate"] == pytest.approx(1e-4)
+    assert summary["threshold_expected"] == pytest.approx(1e-4 * len(plant()))
+    assert summary["chance_unknown"] == ""
     shown = capfd.readouterr().out
-    assert f"above {detector.threshold_:.4g}, which 1 in 10,000 normal rows (extrapolated) exceeds" in shown
-    assert " million (extrapolated)  bearing" in shown or re.search(r" 1 in [\d,]+ \(extrapolated\)  bearing", shown)
+    assert f"above {detector.threshold_:.4g}, expected by chance: fewer than 0.05" in shown
+    assert "  fewer than 0.05  bearing" in shown
 
 
 def test_parameters_of_other_methods_are_refused_with_their_home(table: str, capfd: pytest.CaptureFixture[str]) -> None:

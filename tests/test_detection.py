@@ -12,8 +12,9 @@ from detection_tables import FAULT, HOT, NAMES, plant, rows_found
 
 import penstock
 from penstock import NSNMF, detect, fit_model
+from penstock.certainty import FOLLOWING, NO_RATE
 from penstock.detection import make_detector, score
-from penstock.detection.verdict import HOW_TO_RATES, ONLY_RANKS
+from penstock.detection.verdict import ONLY_RANKS
 from penstock.io import TableError, read_table
 from penstock.thresholds import Fixed, TopN, score_threshold
 
@@ -444,16 +445,16 @@ def test_rows_that_follow_each_other_closely_make_rates_doubtful():
     shuffled = pd.concat([time, table.sample(frac=1, random_state=0).reset_index(drop=True)], axis=1)
     for rows in (close, table):  # with time stamps and without
         found = penstock.detect(rows, method="detector")
-        assert "too low for later rows" in kinds(found)["like the row before"]
-        assert found.caution == ""
+        assert found.chance_unknown == FOLLOWING
+        assert found.events["expected_by_chance"].isna().all()
         assert found.verdict.sentence.endswith(ONLY_RANKS)
         later = penstock.fit_model(rows[:300], method="detector").score(rows[300:], top=5)
-        assert "like the row before" in kinds(later)
-        assert later.rates is later.threshold_rate is None
-    for other, method in ((shuffled, "detector"), (close, "knn")):
+        assert later.chance_unknown == FOLLOWING
+        assert np.isnan(later.threshold_expected)
+    for other, method, reason in ((shuffled, "detector", ""), (close, "knn", NO_RATE)):
         found = penstock.detect(other, method=method)
-        assert "like the row before" not in kinds(found)
-        assert found.caution == ("" if method == "knn" else HOW_TO_RATES)
+        assert found.chance_unknown == reason
+        assert found.events["expected_by_chance"].isna().all() == bool(reason)
 
 
 def test_text_that_outweighs_the_readings_is_said():

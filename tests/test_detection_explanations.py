@@ -7,13 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from detection_tables import FAULT, HOT, plant, positions, readings, residuals, rows_found, two_modes
+from detection_tables import FAULT, HOT, plant, readings, residuals, rows_found, two_modes
 
 from penstock import NSNMF, Detector, MeanDistance, detect, fit_model, score
 from penstock.detection import METHODS, explain
 from penstock.detection._explaining import seen_as
 from penstock.detection._parts import are_usual
-from penstock.detection.verdict import how_rare, rows_that
 from penstock.detectors import restore, state_of
 from penstock.detectors.views import VIEWS
 from penstock.thresholds import Fixed
@@ -288,86 +287,50 @@ def test_scores_are_the_detectors_own_in_every_mode(recommended):
 
 def test_rates_are_those_of_the_detector_of_the_mode():
     recommended = detect(two_modes(), method="detector", modes="state", train_until="2024-05-02", top=12)
-    assert np.isnan(recommended.rates[~recommended.flags]).all()
-    for judged in recommended.parts:
-        found = judged.rows[recommended.flags[judged.rows]]
-        expected = judged.part.detector.false_alarm_rate(recommended.values.to_numpy()[found])
-        np.testing.assert_array_equal(recommended.rates[found], expected)
     peaks = recommended.events["peak_row"].to_numpy()
-    np.testing.assert_array_equal(recommended.events["false_alarm_rate"], recommended.rates[peaks])
-    np.testing.assert_array_equal(recommended.top()["false_alarm_rate"], recommended.rates[positions(recommended)])
+    for judged in recommended.parts:
+        mine = judged.rows[~recommended.trained[judged.rows]]
+        rates = judged.part.detector.false_alarm_rate(recommended.values.to_numpy()[mine])
+        expected = dict(zip(mine.tolist(), (2 * len(mine) * rates).tolist(), strict=True))
+        for event, peak in zip(recommended.events.index, peaks.tolist(), strict=True):
+            if peak in expected:
+                found = recommended.events.loc[event, "expected_by_chance"]
+                assert found == pytest.approx(expected[peak], rel=1e-12)
+    top = recommended.top()["expected_by_chance"]
+    assert top[recommended.table.values.index[peaks]].tolist() == recommended.events["expected_by_chance"].tolist()
 
 
-def test_rows_that_were_learnt_from_have_a_rank_and_no_rate(recommended):
+def test_rows_that_were_learnt_from_are_compared_with_each_other(recommended):
     own = bool(recommended.trained[recommended.judged].all())
     assert recommended.self_judged == own
-    assert (recommended.rates is None) == (recommended.threshold_rate is None) == own
-    graded, other = ("standing", "false_alarm_rate") if own else ("false_alarm_rate", "standing")
-    for table in (recommended.events, recommended.top()):
-        assert graded in table
-        assert other not in table
-    if not own:
-        return
-    assert recommended.threshold_rarity == ""
-    modes = " over all modes" if len(recommended.parts) > 1 else ""
-    assert recommended.top()["standing"].tolist() == [f"rank {rank} of 400{modes}" for rank in range(1, 13)]
-    for event, peak in recommended.events["peak_row"].items():
-        rank = 1 + int((recommended.scores > recommended.scores[peak]).sum())
-        assert (
-            recommended.events.loc[event, "standing"]
-            == recommended.explain(event).rarity
-            == f"rank {rank} of 400{modes}"
-        )
+    assert np.isnan(recommended.threshold_expected) == own
+    assert recommended.chance_unknown == ""
+    assert recommended.top()["expected_by_chance"].notna().all()
+    called = recommended.verdict.found
+    assert (recommended.top()["expected_by_chance"] <= recommended.verdict.expected).sum() >= min(called, 1)
 
 
-def test_equal_scores_share_their_ranks():
-    table = pd.concat([plant(time=False), plant(time=False).iloc[[*FAULT]]], ignore_index=True)
-    found = detect(table, top=6)  # the hottest of the fault twice, and so on
-    standings = found.top()["standing"].tolist()
-    assert standings[:2] == ["rank 1–2 of 265, tied"] * 2
-    assert standings[2:4] == ["rank 3–4 of 265, tied"] * 2
-
-
-def test_a_rank_after_a_training_period_is_among_the_rows_after_it():
-    walk = np.cumsum(np.random.default_rng(0).normal(size=(400, 6)), axis=0)
-    slow = plant(400)[["time"]].join(pd.DataFrame(walk).add_prefix("sensor_"))
-    found = detect(slow, method="detector", train_until="2024-05-01", top=5)
-    assert "like the row before" in {note.kind for note in found.notes}
-    assert found.rates is found.threshold_rate is None
-    n_new = int((found.judged & ~found.trained).sum())
-    assert found.top()["standing"].tolist() == [f"rank {rank} of {n_new}" for rank in range(1, 6)]
-    above = int((found.parts[0].part.training_scores > found.threshold).sum())
-    assert found.threshold_rarity.startswith(f"{above or 'none'} of the {400 - n_new} rows learnt from exceed")
-
-
-def test_rates_that_share_a_threshold_are_said_to():
+def test_a_highest_score_that_several_rows_share_is_no_threshold_without_a_figure():
     table = pd.DataFrame(np.random.default_rng(0).normal(size=(2100, 4)), columns=list("abcd"))
     table.iloc[100:700:100] = 9.0  # six equal rows, the highest of the 2,000 learnt from
     model = fit_model(table[:2000])
     one, other = (score(model, table[2000:], threshold=rate) for rate in (0.002, 0.001))
     assert one.threshold == other.threshold == model.training_scores.max()
-    for found in (one, other):
-        assert found.threshold_rarity == "none of the 2,000 rows learnt from exceeds"
-        assert any(
-            "and 6 of them have it. They cannot show rates of false alarms below 6 in 2,001" in note.message
-            for note in found.notes
-        )
+    assert 0.01 < one.threshold_expected == other.threshold_expected <= 100 / 2001  # what 2,000 rows can show
     higher, lower = (score(model, table[2000:], threshold=rate) for rate in (0.01, 0.005))
-    assert higher.threshold_rarity == "1 in 100 normal rows exceeds"
-    assert lower.threshold_rarity == "1 in 200 normal rows exceeds"
-    assert "highest score" not in {note.kind for note in (*higher.notes, *lower.notes)}
+    assert (higher.threshold_expected, lower.threshold_expected) == pytest.approx((1.0, 0.5), rel=0.01)
 
 
 @pytest.mark.parametrize("method", OTHERS)
-def test_other_methods_tell_a_severity_and_no_views(method):
+def test_other_methods_tell_a_rank_and_no_views(method):
     found = detect(plant(), method=method, top=5)
-    assert "severity" in found.events
-    assert "severity" in found.top()
-    assert "false_alarm_rate" not in found.events
-    assert (found.rates, found.contributions, found.threshold_rate) == (None, None, None)
-    assert (set(found.rarity["sentence"]), found.threshold_rarity) == ({""}, "")
+    is_series = method in ("sensors", "over-time")
+    assert found.chance_unknown == ("" if is_series else "This method gives scores without a rate.")
+    assert found.events["expected_by_chance"].isna().all() == np.isnan(found.threshold_expected) != is_series
+    assert sorted(found.events["rank"]) == list(range(1, len(found.events) + 1))
+    assert found.contributions is None
     why = found.explain(1)
-    assert (why.parts, why.seen_as, why.rarity) == (None, "", "")
+    assert (why.parts, why.seen_as) == (None, "")
     assert str(why).startswith("Event 1\n")
 
 
@@ -407,23 +370,6 @@ def test_rows_that_are_more_usual_than_usual_are_explained_by_residuals(model):
     assert why.variables["share"].tolist() == pytest.approx([expected[name] for name in why.variables["variable"]])
 
 
-def test_rates_beyond_the_rows_of_the_mode_are_extrapolated():
-    table = two_modes()
-    table.loc[390, HOT] += 60  # beyond all that was learnt
-    found = detect(table, method="detector", modes="state", train_until="2024-05-02", top=40, gap=0)
-    learnt = {judged.part.mode: len(judged.part.training_scores) for judged in found.parts}
-    beyond = set()
-    for event, peak in found.events["peak_row"].items():
-        rate = found.rates[peak]
-        extrapolated = bool(rate < 1 / (learnt[found.modes[peak]] + 1))
-        beyond.add(extrapolated)
-        assert ("(extrapolated)" in found.rarity["sentence"][event]) == extrapolated
-        assert found.rarity["figure"][event] == how_rare(rate, extrapolated=extrapolated)
-    assert beyond == {True, False}
-    far = detect(two_modes(), method="detector", modes="state", train_until="2024-05-02", threshold=Fixed(1000.0))
-    assert "(extrapolated)" in far.threshold_rarity
-
-
 def test_expected_is_what_the_other_variables_go_with():
     rng = np.random.default_rng(0)
     load = rng.uniform(40, 60, 500)
@@ -443,7 +389,7 @@ def test_a_share_is_a_rate_of_false_alarms(model, rate):
     detector = model.parts[0].detector
     found = score(model, readings(2000, seed=1), threshold=rate)
     assert found.threshold == restore(state_of(detector)).set_false_alarm_rate(rate).threshold_
-    assert found.threshold_rate <= rate * (1 + 1e-9)
+    assert found.threshold_expected <= 2000 * rate * (1 + 1e-9)
     assert found.flags.mean() < 3 * rate + 0.005
 
 
@@ -451,16 +397,6 @@ def test_a_share_of_other_methods_is_one_of_the_rows():
     assert detect(plant(), method="knn", threshold=0.001).flags.sum() == 1
     assert detect(plant(), method="knn", threshold=0.05).flags.sum() == 13
     assert detect(plant(), method="detector", threshold=0.001, train_until="2024-05-01").flags.sum() == len(FAULT)
-
-
-@pytest.mark.parametrize(
-    ("rate", "words"),
-    [(1.0, "100 in 100"), (0.105, "11 in 100"), (0.1, "1 in 10"), (1 / 3000, "1 in 3,000"), (1 / 12345, "1 in 12,000"),
-     (1e-9, "1 in 1,000,000,000"), (9e-10, "fewer than 1 in a billion"), (1e-300, "fewer than 1 in a billion")],
-)  # fmt: skip
-def test_rates_in_words(rate, words):
-    assert how_rare(rate) == words
-    assert rows_that(rate, "does", "do").endswith("does" if words.startswith("1 in") else "do")
 
 
 @pytest.mark.parametrize(

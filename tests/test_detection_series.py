@@ -9,8 +9,10 @@ import pandas as pd
 import pytest
 
 from penstock import detect, fit_model, score
-from penstock.detection.verdict import about_incidents, about_new_rows
+from penstock.certainty import Chance
+from penstock.detection.verdict import about_incidents, about_table
 from penstock.io import TableError
+from penstock.report.document import findings_table
 from penstock.thresholds import Fixed
 
 N, START, ROWS = 1500, 1030, 21
@@ -148,7 +150,6 @@ def test_a_planted_fault_is_the_first_incident_named_and_dated(found):
     event = int(found.grouped.of_row[incident.peak])
     assert found.explain(event).variables["variable"].iloc[0] == "s3"
     assert found.events.loc[event, "expected_by_chance"] == row["expected_by_chance"]
-    assert "severity" not in found.events
     assert found.top()["variables"].iloc[0].startswith("s3")
 
 
@@ -173,7 +174,8 @@ def test_of_a_short_record_nothing_is_known_and_it_is_said():
     assert found.verdict.kind == "unknown"
     assert found.verdict.sentence.startswith("The record is too short to say how often chance would give such an")
     assert found.flags.sum() == 10  # the list of one row in twenty
-    assert "expected_by_chance" not in found.events
+    assert found.chance_unknown in found.verdict.sentence
+    assert found.events["expected_by_chance"].isna().all()
     assert found.incident_table["expected_by_chance"].isna().all()
 
 
@@ -326,12 +328,13 @@ def test_new_rows_of_a_detector_with_rates_are_compared_with_those():
     table = noise()
     calm = detect(table, train_until=399, most_explained=0)
     assert calm.verdict.kind == "nothing"
-    assert calm.verdict.expected == pytest.approx(100 * calm.threshold_rate)
+    assert calm.verdict.expected == calm.parts[0].part.detector.expected_by_chance(calm.scores[400:].max(), 100)
     table.iloc[[450, 460]] += 9.0
     found = detect(table, train_until=399, most_explained=0)
-    assert (found.verdict.kind, found.verdict.found) == ("clearly", int(found.flags.sum()))
-    assert f"{found.flags.sum()} of 100 rows are above the threshold; about 0.5 normal ones" in found.verdict.sentence
-    assert "stand out: fewer than 0.05 normal ones would score as high" in found.verdict.sentence
+    assert found.verdict.kind == "clearly"
+    assert found.verdict.sentence.startswith("2 rows clearly stand out; fewer than 0.05 would be expected by chance.")
+    assert found.events["expected_by_chance"].nsmallest(2).max() < 0.01
+    assert found.threshold_expected == pytest.approx(0.5, rel=0.5)
 
 
 @pytest.mark.parametrize("method", ["knn", "nsnmf"])
@@ -379,24 +382,34 @@ def test_verdicts_on_incidents_in_words(expected, kind, found, words):
 
 
 @pytest.mark.parametrize(
-    ("rates", "kind", "words"),
+    ("expected", "kind", "found", "words"),
     [
-        ([], "nothing", "None of 1,000 rows are above the threshold; about 5 normal ones would be."),
-        ([0.004], "nothing", "1 of 1,000 rows is above the threshold; about 5 normal ones would be."),
-        ([0.004, 0.003], "nothing", "2 of 1,000 rows are above the threshold; about 5 normal ones would be."),
-        ([5e-5], "some", "1 of 1,000 rows is above the threshold; about 5 normal ones would be. It stands out: about "
-         "0.05 normal ones would score as high."),
-        ([5e-6, 0.004], "clearly", "2 of 1,000 rows are above the threshold; about 5 normal ones would be. 1 of them "
-         "stands out: fewer than 0.05 normal ones would score as high."),
-        ([5e-6, 1e-4], "clearly", "2 of 1,000 rows are above the threshold; about 5 normal ones would be. All of them "
-         "stand out: about 0.1 normal ones would score as high."),
-        ([0.003] * 40, "some", "40 of 1,000 rows are above the threshold; about 5 normal ones would be. All of them "
-         "stand out: about 3 normal ones would score as high."),
+        ([3.0, 5.0], "nothing", 0, "Nothing stands out: the highest score is one that chance gives to about 3 rows"),
+        ([0.05], "some", 1, "1 row stands out; about 0.05 would be expected by chance."),
+        ([0.005, 4.0], "clearly", 1, "1 row clearly stands out; fewer than 0.05 would be expected by chance."),
+        ([3.0] * 40, "some", 40, "40 rows stand out; about 3 would be expected by chance."),
     ],
-)  # fmt: skip
-def test_verdicts_on_new_rows_in_words(rates, kind, words):
-    verdict = about_new_rows(np.array(rates), 1000, 0.005)
-    assert (verdict.kind, verdict.found, verdict.expected, verdict.sentence) == (kind, len(rates), 5.0, words)
+)
+def test_verdicts_on_new_rows_in_words(expected, kind, found, words):
+    expected = np.array([*expected, *range(100, 5000)], dtype=float)
+    verdict = about_table(Chance.of(expected, np.arange(len(expected), 0.0, -1)))
+    assert (verdict.kind, verdict.found) == (kind, found)
+    assert verdict.sentence.startswith(words)
+
+
+@pytest.mark.parametrize("table", [noise(), healthy(400)], ids=["rows", "series"])
+def test_all_methods_have_the_same_columns(table):
+    events, incidents, lists = set(), set(), set()
+    for method in ("sensors", "detector", "knn", "nsnmf"):
+        ordered = {"ordered": True} if method == "sensors" and "time" not in table else {}
+        found = detect(table, method=method, top=5, **ordered)
+        events.add(tuple(found.events.columns))
+        incidents |= {tuple(found.incident_table.columns), tuple(found.stretches.columns)}
+        lists |= {tuple(findings_table(found).columns)}
+        assert found.events["expected_by_chance"].isna().all() == bool(found.chance_unknown)
+        assert found.chance_unknown in found.verdict.sentence
+    assert len(events) == len(incidents) == len(lists) == 1
+    assert {"expected_by_chance", "rank"} <= {*events.pop()} & {*incidents.pop()} & {*lists.pop()}
 
 
 def test_the_period_of_the_verdict_is_what_was_recorded():

@@ -42,11 +42,11 @@ def length(seconds: int | None, time: pd.DatetimeIndex | None):
     return seconds if seconds is None or time is None else pd.Timedelta(seconds=seconds)
 
 
-@given(flagged_rows(), st.none() | st.integers(0, 9), st.sampled_from([None, 0.0, -1.0, 0.5, math.nan]))
+@given(flagged_rows(), st.none() | st.integers(0, 9))
 @examples(150)
-def test_events_are_those_of_the_slow_way(rows, gap, threshold):
+def test_events_are_those_of_the_slow_way(rows, gap):
     flags, scores, clock, time = rows
-    found = group_events(flags, scores, time, gap=length(gap, time), threshold=threshold)
+    found = group_events(flags, scores, time, gap=length(gap, time))
     used = gap if gap is not None else 6 if time is None else naive.usual_gap(clock)
     expected = naive.events(flags, clock, used)
     assert found.gap == length(used, time)
@@ -64,7 +64,6 @@ def test_events_are_those_of_the_slow_way(rows, gap, threshold):
         assert (row["duration"], row["rows"], row["peak_row"]) == (span, len(event), peak)
         assert (row["peak_score"], row["rank"]) == (scores[peak], rank)
         assert row["mean_score"] == pytest.approx(sum(scores[r] for r in event) / len(event), abs=1e-12)
-        assert row["severity"] == (scores[peak] / 0.5 if threshold == 0.5 else pytest.approx(math.nan, nan_ok=True))
 
 
 @pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
@@ -89,8 +88,8 @@ def test_a_gap_finer_than_the_clock_and_one_beyond_it():
 
 def test_huge_scores_and_a_clock_that_was_reset_to_the_first_year_do_not_overflow():
     assert group_events([True] * 3, [1e308] * 3, None).table.loc[1, "mean_score"] == pytest.approx(1e308)
-    peak = group_events([True] * 3, [1.0, np.inf, -np.inf], None, threshold=1e-300).table.loc[1]
-    assert (peak["peak_row"], peak["peak_score"], peak["severity"]) == (1, np.inf, np.inf)
+    peak = group_events([True] * 3, [1.0, np.inf, -np.inf], None).table.loc[1]
+    assert (peak["peak_row"], peak["peak_score"]) == (1, np.inf)
     time = pd.DatetimeIndex(np.array([-(10**9) * 62, 0, 600, 1200], dtype="M8[s]"))
     found = group_events([True] * 4, [1.0] * 4, time, gap=pd.Timedelta("1h").as_unit("ns"))
     assert found.of_row.tolist() == [1, 2, 2, 2]

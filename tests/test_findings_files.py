@@ -42,8 +42,9 @@ def test_csv(findings: Findings, tmp_path: Path) -> None:
     table = pd.read_csv(io.BytesIO(content), keep_default_na=False)
     top = findings.top().reset_index()
     assert table.columns.tolist() == [
-        "rank", "time", "row", "score", "severity", "event", "mode", "seen", "variables",
-        "event_start", "event_end", "event_seconds", "rule",
+        "rank", "time", "row", "score", "expected_by_chance", "event", "mode", "seen", "variables",
+        "event_start", "event_end", "event_seconds", "seen_as", "incident", "incident_start", "incident_end",
+        "first_sensor", "condition", "source", "rule",
     ]  # fmt: skip
     assert table["score"].tolist() == top["score"].tolist()
     assert table["row"].tolist() == top["row"].tolist()
@@ -67,7 +68,7 @@ def test_parquet_holds_what_csv_holds_with_types(findings: Findings, tmp_path: P
     assert table.columns.tolist() == text.columns.tolist()
     assert table["time"].tolist() == findings.top()["time"].tolist()
     assert table["event_seconds"].tolist() == text["event_seconds"].tolist()
-    for name in ("rank", "row", "score", "severity", "event", "seen"):
+    for name in ("rank", "row", "score", "event", "seen"):
         assert table[name].tolist() == text[name].tolist()
     assert str(table["time"].dt.tz) == "Europe/Berlin"
 

@@ -28,9 +28,9 @@ from test_views import few_draws, make_table, new_rows
 
 from penstock import Detector
 from penstock._threads import thread_limit
+from penstock.certainty import RowRate
 from penstock.detectors import views as composite
 from penstock.detectors.views import VIEWS, sampling_of
-from penstock.thresholds import Exceedance
 
 
 def plain_rows(n: int = 150, p: int = 4, seed: int = 0) -> np.ndarray:
@@ -460,7 +460,7 @@ def slow_rows(n: int, p: int, seed: int) -> np.ndarray:
 def test_rates_of_rows_close_in_time_are_those_of_blocks_left_out(tmp_path: Path) -> None:
     X = slow_rows(2400, 6, 1)
     detector, later = Detector().fit(X[:800]), X[800:]
-    own = Exceedance.of(detector.scores_).rate_of(detector.anomaly_score(later))
+    own = RowRate.of(detector.scores_).rate_of(detector.anomaly_score(later))
     assert (own <= 0.01).mean() > 0.2
     rates = detector.false_alarm_rate(later)
     assert (rates <= 0.01).mean() < 0.02

@@ -24,6 +24,7 @@ from report_tables import (
     views_findings,
 )
 
+from penstock.certainty import about_figure
 from penstock.detection import detect
 from penstock.report import to_html, write_html
 from penstock.report.document import document_pieces
@@ -157,7 +158,7 @@ def test_the_page_leads_with_the_verdict_and_the_incidents_by_severity():
         assert when(row["start"]) in leading
         assert (duration(row["duration"]) if row["start"] < row["end"] else "one row") in leading
     assert "outside its range" in leading
-    assert "A normal period of this length has about one episode as high." in text
+    assert f"Above it, {about_figure(findings.threshold_expected)} would be expected by chance." in text
     assert "Sensors are judged by each other over time (method sensors)" in text
 
 
@@ -266,33 +267,24 @@ def test_words_are_plain(findings):
     assert not re.search(r"gravest|\bkin\b|coarse \d|fine \d|\bnan\b", text)
 
 
-def test_ranks_and_rates_are_told_in_plain_words():
-    findings = views_findings()
-    text = to_html(findings)
-    for event in findings.events.index:
-        why = findings.explain(event)
-        assert f"{why.rarity[0].upper()}{why.rarity[1:]}." in text
-        assert f">{findings.events.loc[event, 'standing']}</td>" in text
-    assert "Among the rows judged" in text
-    assert not re.search(r"1 in \d|normal rows? scores?", text)
-    assert "times the threshold" not in text
-    assert "Typical situations" not in text
+def test_what_is_expected_by_chance_or_else_the_rank_is_told_in_plain_words():
+    for findings, heading in ((views_findings(), "Expected by chance"), (plant_findings(), "Rank")):
+        text = to_html(findings)
+        assert f'<th scope="col">{heading}</th>' in text
+        assert bool(findings.chance_unknown) == (heading == "Rank")
+        for _, event in findings.events.iterrows():
+            known = about_figure(event["expected_by_chance"]) if heading != "Rank" else f"rank {event['rank']}"
+            assert f">{known}</td>" in text
+        assert (findings.chance_unknown in text) == (heading == "Rank") or not findings.chance_unknown
+        assert not re.search(r"1 in \d|normal rows? scores?|times the threshold", text)
+    assert "Typical situations" not in to_html(views_findings())
 
 
-def test_what_is_as_expected_and_what_is_extrapolated_is_shown():
+def test_what_is_as_expected_is_shown():
     findings = views_findings()
     why = findings.explain(1)
     as_expected = why.variables.assign(expected=why.variables["actual"], difference=0.0, direction="")
-    rare = "fewer than 1 in a million normal rows (extrapolated) score this high"
-    text = to_html(
-        replace(
-            findings,
-            explanations={**findings.explanations, 1: replace(why, variables=as_expected, rarity=rare)},
-            rarity=findings.rarity.assign(figure="fewer than 1 in a million (extrapolated)"),
-        )
-    )
-    assert "fewer than 1 in a million (extrapolated)</td>" in text
-    assert "Fewer than 1 in a million normal rows (extrapolated) score this high." in text
+    text = to_html(replace(findings, explanations={**findings.explanations, 1: replace(why, variables=as_expected)}))
     assert "( expected)" not in text
     assert '<td class="num"> 0</td>' in text
     assert "Expected is their mean." in text

@@ -14,10 +14,10 @@ from naive.thresholds import p_value
 from scipy import stats
 from strategies import examples
 
+from penstock.certainty import RowRate
 from penstock.thresholds import (
     ConformalPValue,
     DriftingPeaks,
-    Exceedance,
     PeaksOverThreshold,
     RollingQuantile,
     Threshold,
@@ -270,8 +270,8 @@ def around(scores: np.ndarray) -> np.ndarray:
 @examples(80)
 def test_rates_are_p_values_up_to_the_highest_score_and_fall_beyond(values: list[float]) -> None:
     scores = np.array(values)
-    exceedance, new = Exceedance.of(scores), np.sort(around(scores))
-    rates = exceedance.rate_of(new)
+    known, new = RowRate.of(scores), np.sort(around(scores))
+    rates = known.rate_of(new)
     within = new <= scores.max()
     np.testing.assert_array_equal(rates[within], [float(p_value(values, score)) for score in new[within]])
     assert (rates > 0).all()
@@ -285,39 +285,39 @@ def test_rates_are_p_values_up_to_the_highest_score_and_fall_beyond(values: list
 @examples(100)
 def test_a_score_above_the_threshold_of_a_rate_has_at_most_that_rate(values: list[float], rate: float) -> None:
     scores = np.array(values)
-    exceedance, new = Exceedance.of(scores), around(scores)
-    threshold = exceedance.exceeded_at(rate)
+    known, new = RowRate.of(scores), around(scores)
+    threshold = known.exceeded_at(rate)
     assert math.isfinite(threshold)
     if len(set(values)) == 1 and rate * (len(values) + 1) < 1:
         assert threshold == values[0]  # nothing is known of higher scores: they are flagged, and say 1/(n + 1)
         return
-    np.testing.assert_array_equal(new > threshold, exceedance.rate_of(new) <= rate)
+    np.testing.assert_array_equal(new > threshold, known.rate_of(new) <= rate)
 
 
 def test_equal_scores() -> None:
-    exceedance = Exceedance.of(np.full(19, 2.5))
-    assert exceedance.tail is None
-    assert exceedance.rate_of(np.array([2.0, 2.5, 2.6, 1e9])).tolist() == [1.0, 1.0, 0.05, 0.05]
-    assert exceedance.exceeded_at(0.05) == exceedance.exceeded_at(1e-9) == 2.5
+    known = RowRate.of(np.full(19, 2.5))
+    assert known.tail is None
+    assert known.rate_of(np.array([2.0, 2.5, 2.6, 1e9])).tolist() == [1.0, 1.0, 0.05, 0.05]
+    assert known.exceeded_at(0.05) == known.exceeded_at(1e-9) == 2.5
 
 
 def test_where_the_highest_scores_are_equal_the_tail_begins_below_them() -> None:
     """There was none, and a score of a million was no rarer than 1/(n + 1)."""
-    exceedance = Exceedance.of(np.r_[np.linspace(0, 1, 80), np.full(19, 3.0)])
-    assert exceedance.level == 1.0
-    assert exceedance.n_peaks == 19
-    assert exceedance.tail is not None
-    assert exceedance.rate_of(np.array([1e6]))[0] < 1e-9
-    assert exceedance.rate_of(np.array([3.0, 3.0 + 1e-9])).tolist() == [0.2, 0.01]
-    assert exceedance.exceeded_at(0.01) == 3.0 < exceedance.exceeded_at(1e-4)
+    known = RowRate.of(np.r_[np.linspace(0, 1, 80), np.full(19, 3.0)])
+    assert known.level == 1.0
+    assert known.n_peaks == 19
+    assert known.tail is not None
+    assert known.rate_of(np.array([1e6]))[0] < 1e-9
+    assert known.rate_of(np.array([3.0, 3.0 + 1e-9])).tolist() == [0.2, 0.01]
+    assert known.exceeded_at(0.01) == 3.0 < known.exceeded_at(1e-4)
 
 
 def test_no_tail_ends() -> None:
     """Uniform scores end at 1, but a hundred of them do not say so."""
-    exceedance = Exceedance.of(np.random.default_rng(0).random(100))
-    assert exceedance.tail is not None
-    assert exceedance.tail.gamma == 0.1
-    rates = exceedance.rate_of(np.array([1.05, 5.0]))
+    known = RowRate.of(np.random.default_rng(0).random(100))
+    assert known.tail is not None
+    assert known.tail.gamma == 0.1
+    rates = known.rate_of(np.array([1.05, 5.0]))
     assert rates[0] > 1e-6
     assert rates[1] < 1e-9
 
@@ -336,6 +336,6 @@ def test_rates_beyond_the_highest_score_are_kept(name: str, draw: object, off: f
     flagged = np.zeros(2)
     for stream in range(300):
         rng = np.random.default_rng([stream, len(name)])
-        exceedance, new = Exceedance.of(draw(rng, 300)), draw(rng, 2000)  # type: ignore[operator]
-        flagged += [(new > exceedance.exceeded_at(rate)).mean() for rate in (1e-3, 1e-4)]
+        known, new = RowRate.of(draw(rng, 300)), draw(rng, 2000)  # type: ignore[operator]
+        flagged += [(new > known.exceeded_at(rate)).mean() for rate in (1e-3, 1e-4)]
     assert (flagged / 300 <= off * np.array([1e-3, 1e-4])).all(), flagged / 300

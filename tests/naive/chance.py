@@ -6,14 +6,17 @@ import math
 
 
 def expected(scores, s):
-    """E(s) = j·(1 + (t(s) − t(d_j))/(Nσ))^(−N), t(s) = (s − d_i)^1.3, σ = [Σ t(d_k) + j·t(d_j)]/N, for s ≥ d_j."""
+    """E(s) = j·(1 + (t(s) − t(d_j))/(Nσ))^(−N), t(s) = (s − d_i)^1.3, σ = [Σ t(d_k) + j·t(d_j)]/N, for s ≥ d_j.
+
+    The k-th highest score below that is expected k times.
+    """
     d = [None, *sorted(set(scores), reverse=True)]  # counted from 1, as in the formula
     m = len(d) - 1
     i = (m + 1) // 2
     j = math.ceil(6 * m / 100) if 6 * m % 100 else 6 * m // 100
     N = i - j
     if s < d[j]:
-        return math.inf
+        return d.index(s)
 
     def t(score):
         return (score - d[i]) ** 1.3
@@ -26,7 +29,7 @@ def judge(scores):
     """(expected of each row, whether it is called, q, verdict)."""
     different = sorted(set(scores), reverse=True)
     if len(different) < 40:
-        return [math.inf] * len(scores), [False] * len(scores), math.nan, "too few"
+        return [math.nan] * len(scores), [False] * len(scores), math.nan, "too few"
     E = {score: expected(scores, score) for score in different}
     q = min(E[score] / (place + 1) for place, score in enumerate(different))
     last = max([0] + [place + 1 for place, score in enumerate(different) if 10 * E[score] <= place + 1])

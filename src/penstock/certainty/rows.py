@@ -29,8 +29,8 @@ _MANY = 0.02  # of the rows
 class Chance:
     """How many high scores a table has, and how many a normal table of its size would have by chance.
 
-    expected : (n,) per row, how many rows of a normal table of this size score as high; infinite for rows that are not
-        in the upper tail. Rows with equal scores count as one.
+    expected : (n,) per row, how many rows of a normal table of this size score as high; as many as there are for rows
+        that are not in the upper tail, NaN if there are too few scores. Rows with equal scores count as one.
     called : (n,) the rows that stand out. Their share is a lower bound on the share of anomalies: the others look like
         normal rows by this score.
     q : the smallest expected number of rows divided by their actual number, over all scores; above 0.10 in about nine
@@ -46,6 +46,22 @@ class Chance:
     verdict: Verdict
     different: int
     _ranks: IndexArray
+
+    @classmethod
+    def of(cls, expected: FloatArray, scores: FloatArray) -> Chance:
+        """Compare how many rows are expected as high as each with how many there are.
+
+        expected : of each row; of rows of several modes it need not fall with the score.
+        scores : tell apart rows that are expected equally often.
+        """
+        order = np.lexsort((-scores, expected))
+        columns = [values[order] for values in (expected, scores)]
+        differs = np.any([values[1:] != values[:-1] for values in columns], axis=0)
+        ranks = np.empty(len(order), dtype=np.intp)
+        ranks[order] = np.cumsum(np.append(np.ones(min(len(order), 1)), differs))
+        q = float((expected / ranks).min(initial=np.inf))
+        verdict: Verdict = "clearly" if q <= CLEARLY else "some" if q <= SOME else "nothing"
+        return cls(expected, _called(expected, ranks, SOME), q, verdict, int(ranks.max(initial=0)), ranks)
 
     def in_words(self) -> str:
         """Return how many rows stand out, and how many would by chance, in plain sentences."""
@@ -98,7 +114,7 @@ def expected_by_chance(scores: ArrayLike) -> Chance:
     Equal scores count once: d₁ > d₂ > … > d_m. Let i = ⌈m/2⌉, j = ⌈0.06·m⌉, N = i − j and t(s) = (s − d_i)^1.3. For
     normal rows above d_i, t is taken to be exponential with mean σ = [Σ_{j<k<i} t(d_k) + j·t(d_j)]/N; of the j highest
     only their number is used (censoring). E(s) = j·(1 + (t(s) − t(d_j))/(Nσ))^(−N) scores are then expected at
-    s ≥ d_j or above. q = min_k E(d_k)/k; rows are called down to the largest k with E(d_k) ≤ 0.10·k.
+    s ≥ d_j or above, k at a lower d_k. q = min_k E(d_k)/k; rows are called down to the largest k with E(d_k) ≤ 0.10·k.
 
     It calls too often where normal rows have small groups apart, follow few causes closely, or have heavy tails.
 
@@ -122,15 +138,12 @@ def expected_by_chance(scores: ArrayLike) -> Chance:
     ranks = m - places.astype(np.intp)
     if m < FEWEST_SCORES:
         nothing = np.zeros(len(values), dtype=np.bool_)
-        return Chance(np.full(len(values), np.inf), nothing, np.nan, "too few", m, ranks)
-    expected = _expected(values, ascending[::-1])
-    q = float((expected / ranks).min())
-    verdict: Verdict = "clearly" if q <= CLEARLY else "some" if q <= SOME else "nothing"
-    return Chance(expected, _called(expected, ranks, SOME), q, verdict, m, ranks)
+        return Chance(np.full(len(values), np.nan), nothing, np.nan, "too few", m, ranks)
+    return Chance.of(_expected(values, ascending[::-1], ranks), values)
 
 
-def _expected(scores: FloatArray, descending: FloatArray) -> FloatArray:
-    """Return E of each score, by the tail of the different scores; infinite below where the tail begins.
+def _expected(scores: FloatArray, descending: FloatArray, ranks: IndexArray) -> FloatArray:
+    """Return E of each score, by the tail of the different scores; its rank below where the tail begins.
 
     All in units of the largest size of a score, so that differences do not overflow, and of t where the tail begins.
     """
@@ -148,7 +161,7 @@ def _expected(scores: FloatArray, descending: FloatArray) -> FloatArray:
     with np.errstate(over="ignore"):
         beyond = t(np.maximum(values, start)) - 1.0
         expected = j * np.exp(-(i - j) * np.log1p(beyond / total))
-    return np.where(values >= start, expected, np.inf)
+    return np.where(values >= start, expected, ranks)
 
 
 def _called(expected: FloatArray, ranks: IndexArray, level: float) -> BoolArray:

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from penstock._messages import counted, duration_in_words
+from penstock.certainty import about_figure
 from penstock.cli._console import printable
 from penstock.cli._data_text import SAID, data_lines
 from penstock.detection import NO_LONGER_FITS, Findings
@@ -19,7 +20,6 @@ from penstock.report.words import SOURCES, by_chance, how_long, how_sure
 _MOST_INCIDENTS, _MOST_EVENTS, _MOST_DAYS, _MOST_NOTES = 10, 10, 7, 20
 _MOST_STRETCHES, _MOST_CIRCUMSTANCES = 5, 2
 _MOST_BESIDE_INCIDENTS = 5  # events, where incidents are listed before them
-_GRADES = ("expected_by_chance", "severity", "standing", "false_alarm_rate")  # columns of events, one of them
 _METHOD = "method"  # the kind of the note on the method
 _NAMED, _LONGEST = 3, 60  # variables of an event, and characters of their names
 
@@ -76,8 +76,8 @@ def _counts(findings: Findings) -> Iterator[str]:
     if 0 < trained < judged:
         yield f"Learnt from {counted(trained, 'row')}; findings are among the others."
     found, events = int(findings.flags.sum()), len(findings.events)
-    rarity = findings.threshold_rarity
-    above = f"{findings.threshold:.4g}{f', which {rarity}' if rarity else ''}"
+    chance = by_chance(findings.threshold_expected)
+    above = f"{findings.threshold:.4g}{f', {chance}' if chance else ''}"
     if not found:
         yield f"No findings: no score is above {above}."
         return
@@ -85,8 +85,6 @@ def _counts(findings: Findings) -> Iterator[str]:
     highest = "the highest score" if found == 1 else f"the {found:,} highest scores"
     which = f"{highest} of {counted(judged, 'row')}, " if findings.self_judged else "scores "
     yield f"{counted(found, 'finding')} ({which}above {above}) in {counted(events, 'event')}{days}."
-    if findings.caution:
-        yield findings.caution
 
 
 def _incident_lines(findings: Findings) -> Iterator[str]:
@@ -153,14 +151,13 @@ def _event_lines(findings: Findings) -> Iterator[str]:
     events = findings.events.sort_values("rank").head(most)
     if not len(events):
         return
-    graded = next(name for name in _GRADES if name in events)
-    heading = "highest score" if graded == "standing" else graded.replace("_", " ")
+    graded = "rank" if findings.chance_unknown else "expected_by_chance"
     group = findings.table.group
     named = [] if group is None else [str(group.name)]
-    rows = [("event", *named, "start", "end", "rows", heading, "variables")]
+    rows = [("event", *named, "start", "end", "rows", graded.replace("_", " "), "variables")]
     columns = zip(events.index, *(events[name] for name in ("start", "end", "rows", graded, "peak_row")), strict=True)
     for event, start, end, count, grade, peak in columns:
-        shown = findings.rarity["figure"].loc[event] or ("" if pd.isna(grade) else f"{grade:.3g}")
+        shown = f"{grade}" if findings.chance_unknown else about_figure(grade)
         named = [] if group is None else [_cut(str(group.iloc[peak]))]
         figures = (_when(start), _when(end), f"{count:,}", shown)
         rows.append((f"{event}", *named, *figures, _cut(_variables(findings, event))))

@@ -76,8 +76,6 @@ class Explanation:
         add up to it. The shares of the variables are then those of the scores of the event's rows.
     seen_as : str
         What the views say, in words: "far from everything"; "" for methods without views.
-    rarity : str
-        Of `penstock.Detector`: how many normal rows score as high as the peak, or only its rank, in words.
     rebuilt : bool
         Whether `expected` is what the model rebuilds of the row itself, and not the mean of the neighbours.
     along_tree : bool
@@ -107,7 +105,6 @@ class Explanation:
     rule: Rule | None
     parts: Mapping[str, float] | None = None
     seen_as: str = ""
-    rarity: str = ""
     rebuilt: bool = False
     along_tree: bool = False
     settings: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(_SETTING)))
@@ -115,8 +112,7 @@ class Explanation:
     states: Mapping[str, InputRole] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        about = "; ".join(filter(None, (self.seen_as, self.rarity)))
-        lines = [f"Event {self.event}{': ' if about else ''}{about}"]
+        lines = [f"Event {self.event}{': ' if self.seen_as else ''}{self.seen_as}"]
         word = "rebuilt as" if self.rebuilt else "expected"
         for row in self.variables.to_dict("records"):
             unit = f" {row['unit']}" if row["unit"] else ""
@@ -275,7 +271,6 @@ class _Explainer:
             self._rule(rows, mode, variables),
             views,
             "" if views is None else seen_as(views),
-            str(findings.rarity["sentence"].loc[event]),
             findings.rebuilt,
             mode.along_tree,
             settings,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -19,7 +18,7 @@ from penstock.detection._scoring import LISTED, MANY, Cut, Scored, score_rows
 from penstock.detection._shifts import Shift, about_shifts, find_shifts, lasts_throughout
 from penstock.detection.findings import Findings
 from penstock.detection.model import Model
-from penstock.detection.verdict import HOW_TO_RATES, THROUGHOUT, Grades, Verdict, threshold_rarity, verdict_on
+from penstock.detection.verdict import THROUGHOUT, Verdict, verdict_on
 from penstock.detectors import read_time
 from penstock.explain import (
     NEW_STATE,
@@ -52,7 +51,7 @@ def judge(
     """Score, flag, group and explain rows. `learnt`: where the training rows are, if they are of this table."""
     scored = score_rows(model, prepared, learnt, cut, progress)
     table, scores, flags, parts = prepared.table, scored.scores, scored.flags, scored.parts
-    grouped = group_events(flags, scores, table.time, gap=cut.gap, threshold=scored.threshold, groups=table.group)
+    grouped = group_events(flags, scores, table.time, gap=cut.gap, groups=table.group)
     grouped = replace(grouped, table=_in_source(grouped.table, grouped.first_rows, table, "start", "end", "peak"))
     shifts: tuple[Shift, ...] = ()
     incidents: tuple[Incident, ...] = ()
@@ -77,10 +76,8 @@ def judge(
         if listed:
             known = f"{counted(listed, 'incident')} {'is' if listed == 1 else 'are'} like what is known as {NORMAL}"
             verdict = replace(verdict, sentence=f"{verdict.sentence} {known}.")
-    grades = Grades(scored)
     compared, labelled = _compare_with_label(scored)
     spans = np.max([judged.part.scale for judged in parts], axis=0)
-    tells_no_rate = scored.self_judged and flags.any() and scored.contributions is not None and not scored.alike
     rebuilt = rebuilds(parts[0].part.detector) and scored.evidence is None
     findings = Findings(
         table=table,
@@ -99,10 +96,9 @@ def judge(
         flags=flags,
         threshold=scored.threshold,
         grouped=grouped,
-        events=grades.in_place_of_severity(grouped.table),
-        rarity=grades.rarity(grouped.table),
+        events=_with_chance(grouped.table, scored, grouped.table["peak_row"].to_numpy()),
         days=event_days(flags, scores, table.time, grouped.of_row),
-        ranking=_ranking(scored, grouped, grades),
+        ranking=_ranking(scored, grouped),
         parts=parts,
         method=type(parts[0].part.detector).__name__,
         notes=(*prepared.notes, *(note for note in scored.notes if not (shifts and note.kind == MANY)), *labelled),
@@ -115,11 +111,9 @@ def judge(
         stretches=_incident_table(scored, others),
         shifts=shifts,
         evidence=scored.evidence,
-        caution=HOW_TO_RATES if tells_no_rate else "",
-        threshold_rarity=threshold_rarity(scored),
+        chance_unknown=scored.chance_unknown,
+        threshold_expected=scored.threshold_expected,
         agreement=compared,
-        rates=scored.rates,
-        threshold_rate=scored.threshold_rate,
         contributions=scored.contributions,
         shares=_shares_of_inputs(scored, grouped),
     )
@@ -134,7 +128,7 @@ def _shown_expected(scored: Scored, rebuilt: bool) -> pd.DataFrame:
     return pd.DataFrame(shown, index=values.index, columns=values.columns)
 
 
-def _ranking(scored: Scored, grouped: Events, grades: Grades) -> pd.DataFrame:
+def _ranking(scored: Scored, grouped: Events) -> pd.DataFrame:
     """Return all findings, the highest score first, of equals the earlier."""
     prepared, scores, values = scored.prepared, scored.scores, scored.values
     table = prepared.table
@@ -158,7 +152,7 @@ def _ranking(scored: Scored, grouped: Events, grades: Grades) -> pd.DataFrame:
     if table.group is not None:
         columns["group"] = table.group.to_numpy()[rows]
     columns |= {
-        **grades.of(rows),
+        "expected_by_chance": scored.chance[rows],
         "event": grouped.of_row[rows],
         "mode": prepared.modes[rows],
         "seen": 1.0 - np.isnan(values[rows]).mean(axis=1),
@@ -221,18 +215,14 @@ def _find_incidents(scored: Scored, grouped: Events) -> tuple[Incident, ...]:
 
 
 def _split_listed(
-    found: Sequence[Incident], chance: FloatArray | None, nothing: bool
+    found: Sequence[Incident], chance: FloatArray, nothing: bool
 ) -> tuple[tuple[Incident, ...], tuple[Incident, ...]]:
     """Return the incidents that are listed, and the highest stretches that are none, each numbered and ranked anew.
 
     An incident has at most one as high expected by chance, or an expectation that is not known. Where nothing stands
     out there is none but those that are known to be normal.
     """
-    expected = [math.nan if chance is None else float(chance[incident.peak]) for incident in found]
-    listed = [
-        (not nothing or incident.is_known_normal) and not figure > LISTED
-        for incident, figure in zip(found, expected, strict=True)
-    ]
+    listed = [(not nothing or incident.is_known_normal) and not chance[incident.peak] > LISTED for incident in found]
     some = tuple(incident for incident, is_listed in zip(found, listed, strict=True) if is_listed)
     rest = tuple(incident for incident, is_listed in zip(found, listed, strict=True) if not is_listed)
     return _renumbered(some), _renumbered(rest)
@@ -296,13 +286,18 @@ def _without_wrong_sensors(scored: Scored, incident: Incident) -> Incident:
 
 def _incident_table(scored: Scored, incidents: Sequence[Incident]) -> pd.DataFrame:
     """Return one row per incident, with how often it is expected by chance."""
-    table, chance = scored.prepared.table, scored.chance
-    found = incident_table(incidents, table.time)
+    table = scored.prepared.table
     peaks = np.array([incident.peak for incident in incidents], dtype=np.intp)
-    expected = np.full(len(peaks), np.nan) if chance is None else chance[peaks]
-    found.insert(list(found).index("rank"), "expected_by_chance", expected)
+    found = _with_chance(incident_table(incidents, table.time), scored, peaks)
     firsts = np.array([incident.rows[0] for incident in incidents], dtype=np.intp)
     return _in_source(found, firsts, table, "start", "end", "peak")
+
+
+def _with_chance(found: pd.DataFrame, scored: Scored, peaks: IndexArray) -> pd.DataFrame:
+    """Return events or incidents with how many as high as the peak of each are expected by chance, before the rank."""
+    found = found.copy()
+    found.insert(list(found).index("rank"), "expected_by_chance", scored.chance[peaks])
+    return found
 
 
 def _in_source(found: pd.DataFrame, first_rows: IndexArray, table: Table, *places: str) -> pd.DataFrame:

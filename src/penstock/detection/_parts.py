@@ -13,7 +13,6 @@ from penstock.detectors import Detector, OnlineNSNMF, SeriesDetector
 from penstock.detectors.views import VIEWS
 from penstock.graph.search import search_over
 from penstock.prepare import MinMaxScaling
-from penstock.thresholds import Exceedance
 
 MOST_REFERENCES = 2000
 _ROWS_AT_ONCE = 1000  # of which shares are kept in memory, for each view
@@ -30,7 +29,7 @@ class Part:
 
     usual : the score that counts as one when modes are ranked together: `usual_scores` where there are several modes,
         else 1, so that a single model's scores stay what they are. 1 also for a detector whose scores compare by
-        themselves (`tells_rates`).
+        themselves (`has_views`).
     scaled_before : of a detector for streams, which by itself would know the range of its warm-up alone: the range of
         all training rows, as the paper's data were scaled as a whole before they were streamed.
     reference : of a detector that rebuilds nothing: usual training rows in the user's units, by which a finding is
@@ -86,20 +85,16 @@ class Part:
         """Return the training scores that those of later rows are compared with."""
         return self.detector.as_new_ if is_series(self.detector) else self.training_scores
 
-    def level(self, episodes: float, *, later: bool = True) -> float | None:
+    def level(self, episodes: float) -> float | None:
         """Return the score that so many episodes reach by chance in a record as long as that learnt from.
 
-        None where that is not known. For detectors that judge series; `later`: scores of rows that were not learnt.
+        None where that is not known. For detectors that judge series.
         """
-        rate = self.detector.later_rate_ if later else self.detector.rate_
+        rate = self.detector.later_rate_
         return None if rate is None else rate.score_expected(episodes, len(self.detector.scores_))
 
-    def rates_of(self, scores: FloatArray) -> FloatArray:
-        """Estimate the share of normal rows of this mode that score at least as high."""
-        return Exceedance.of(self.training_scores).rate_of(scores)
-
     def explained(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return (n, views) and (n, p): what each view and each variable adds to the score of a row (`tells_rates`)."""
+        """Return (n, views) and (n, p): what each view and each variable adds to the score of a row (`has_views`)."""
         views, variables = np.zeros((len(values), len(VIEWS))), np.zeros(values.shape)
         for start in range(0, len(values), _ROWS_AT_ONCE):
             some = slice(start, start + _ROWS_AT_ONCE)
@@ -132,11 +127,10 @@ def is_series(detector: Any) -> bool:
     return isinstance(detector, SeriesDetector)
 
 
-def tells_rates(detector: Any) -> bool:
-    """Return whether the scores of a detector are on the scale of `penstock.Detector`.
+def has_views(detector: Any) -> bool:
+    """Return whether a detector explains its scores by views and by variables, as `penstock.Detector` does.
 
-    Then 0 is usual, a score may be negative, and ratios of scores say nothing; how seldom normal rows score as high
-    does, and is known. And it can explain its scores, by views and by variables.
+    Then 0 is usual in every mode, and a score may be negative.
     """
     return isinstance(detector, Detector)
 
@@ -188,7 +182,7 @@ class Contributions:
 
 
 def contributions_of(parts: Sequence[JudgedPart], values: FloatArray, flags: BoolArray) -> Contributions:
-    """Explain the scores of all findings by the detectors of the parts, which must be of `tells_rates`."""
+    """Explain the scores of all findings by the detectors of the parts, which must have views."""
     rows = np.flatnonzero(flags)
     found = Contributions(rows, np.zeros((len(rows), len(VIEWS))), np.zeros((len(rows), values.shape[1])))
     for judged in parts:

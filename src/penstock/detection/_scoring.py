@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from numbers import Real
 
 import numpy as np
 import pandas as pd
@@ -12,9 +11,11 @@ import pandas as pd
 from penstock._messages import counted, listed
 from penstock._parameters import check_whole_number
 from penstock._types import BoolArray, FloatArray, IndexArray
+from penstock.certainty import TOO_FEW_ROWS, TRAINING_ROWS, expected_by_chance
 from penstock.detection._parts import (
     Contributions,
     JudgedPart,
+    Part,
     are_usual,
     contributions_of,
     is_series,
@@ -25,16 +26,15 @@ from penstock.detection._parts import (
 from penstock.detection._periods import read_duration
 from penstock.detection._preparing import Prepared, Progress, rows_note
 from penstock.detection.model import Model, ModelError
-from penstock.graph.edges import nearest_by_tree
+from penstock.detectors import scores_without_the_highest
 from penstock.io import Note, TableError
 from penstock.options import CutOptions
-from penstock.thresholds import Contamination, Exceedance, check_contamination, midway, score_threshold
+from penstock.thresholds import Contamination, check_contamination, midway
 
 _DEFAULT_TOP, _DEFAULT_SHARE = 100, 20  # the paper's list, but no more than one row in twenty
 MANY = "many findings"  # the kind of a note
 LISTED = 1.0  # an episode expected so often by chance in a period like this is still listed
 _MOST_FOUND = 0.25  # of the rows judged
-_MOST_NEXT = 0.5  # of the rows learnt from, that are most like the one before or after
 _MOST_TEXT = 0.5  # of the squared residual of the findings, or of their scores where what adds up to them is known
 
 
@@ -78,13 +78,12 @@ class Scored:
     judged: BoolArray  # rows that have a score
     trained: BoolArray  # rows that were learnt from
     candidates: BoolArray  # rows that may be findings
-    chance: FloatArray | None  # how many episodes as high as each row a normal period of this length has
+    chance: FloatArray  # how many as high as each row normal data of this size have by chance; NaN if not known
+    chance_unknown: str  # why that is not known; "" if it is
     flags: BoolArray
     threshold: float
     contributions: Contributions | None
-    rates: FloatArray | None  # of findings, how seldom normal rows score as high; None where that is not known
-    threshold_rate: float | None  # the share of normal rows above the threshold, if it is known
-    alike: bool  # most rows are like the one before, so that rates would not hold
+    threshold_expected: float  # how many normal data have above the threshold by chance
     notes: list[Note]
 
     @property
@@ -116,11 +115,13 @@ def score_rows(
     candidates = judged & ~trained if cut.new_only else judged
     if learnt is not None and not candidates.any():
         raise TableError("There is nothing to judge: all rows are of the training period. Choose a shorter one.")
-    chance_if_long = _chance_of(parts, scores, candidates, as_long_as_learnt=True)
-    flags, threshold = _flag(scores, candidates, model, cut, chance_if_long)
-    alike = _rows_like_the_last(parts) if model.tells_rates else []
-    tells_rates = model.tells_rates and cut.new_only and not alike
-    at_the_end = _highest_learnt(model.training_scores, threshold) if tells_rates else []
+    chance, unknown = _chance_of(parts, scores, candidates), _why_unknown(parts, candidates)
+    if unknown == TRAINING_ROWS:
+        chance, unknown = _chance_among_themselves(parts, scores, prepared.values.to_numpy())
+    by_chance = None
+    if model.judges_series and not unknown:
+        by_chance = _chance_of(parts, scores, candidates, as_long_as_learnt=True)
+    flags, threshold = _flag(scores, candidates, model, cut, by_chance)
     scored = Scored(
         model=model,
         prepared=prepared,
@@ -131,17 +132,16 @@ def score_rows(
         judged=judged,
         trained=trained,
         candidates=candidates,
-        chance=_chance_of(parts, scores, candidates),
+        chance=np.full(len(scores), np.nan) if unknown else chance,
+        chance_unknown=unknown,
         flags=flags,
         threshold=threshold,
-        contributions=contributions_of(parts, prepared.values.to_numpy(), flags) if model.tells_rates else None,
-        rates=_rates_of(parts, scores, flags) if tells_rates else None,
-        threshold_rate=model.rate_above(threshold) if tells_rates and not at_the_end else None,
-        alike=bool(alike),
+        contributions=contributions_of(parts, prepared.values.to_numpy(), flags) if model.has_views else None,
+        threshold_expected=_expected_above(parts, candidates, threshold),
         notes=notes,
     )
     _expect_similar(scored)
-    notes += _finding_warnings(scored) + alike + at_the_end
+    notes += _finding_warnings(scored)
     return scored
 
 
@@ -206,13 +206,7 @@ def _flag(
             return flags, float(below.max()) if len(below) else float(above.min())
         return flags, midway(float(min(below.max(), above.min())), float(above.min()))
     if cut.top is None and (cut.threshold is not None or cut.new_only):
-        wanted = cut.threshold or "auto"
-        if cut.new_only:
-            limit = model.threshold_of(wanted)
-        elif model.tells_rates and isinstance(wanted, Real):
-            limit = Exceedance.of(model.training_scores).exceeded_at(float(wanted))  # may be less than one row's share
-        else:
-            limit = score_threshold(model.training_scores, wanted)
+        limit = model.threshold_of(cut.threshold or "auto", later=cut.new_only)
         return candidates & (np.nan_to_num(scores, nan=-np.inf) > limit), limit
     n = cut.top or max(1, min(_DEFAULT_TOP, n_rows // _DEFAULT_SHARE))
     if n >= n_rows:
@@ -239,62 +233,63 @@ def _expect_similar(scored: Scored) -> None:
         scored.expected[found] = mean_of_similar(part, compared, normal)
 
 
+def _among(parts: tuple[JudgedPart, ...], candidates: BoolArray) -> Iterator[tuple[Part, IndexArray, bool]]:
+    """Yield the parts that rows to find something in are of, these rows, and whether any was not learnt from."""
+    for judged in parts:
+        mine, learnt = judged.rows[candidates[judged.rows]], judged.learnt
+        if len(mine):
+            yield judged.part, mine, learnt is None or not np.isin(mine, learnt).all()
+
+
 def _chance_of(
     parts: tuple[JudgedPart, ...], scores: FloatArray, candidates: BoolArray, *, as_long_as_learnt: bool = False
-) -> FloatArray | None:
-    """Return how many episodes as high as each row a normal period of this length has; None where that is not known.
+) -> FloatArray:
+    """Return how many as high as each row normal data of this size have, by what the detectors say; NaN if unknown.
 
-    For detectors that judge series. Each mode is a chance to find something, so its numbers count as often as there
-    are modes. `as_long_as_learnt`: in a period at least as long as that learnt from, by which few rows are listed: in
-    a short one nearly every row would be as high as one that chance gives.
+    Each mode is a chance to find something, so its numbers count as often as there are modes. `as_long_as_learnt`: in a
+    period at least as long as that learnt from, by which few rows are listed: in a short one nearly every row would be
+    as high as one that chance gives.
     """
     expected = np.full(len(scores), np.nan)
-    for part, rows, learnt in ((judged.part, judged.rows, judged.learnt) for judged in parts):
-        mine = rows[candidates[rows]]
-        later = learnt is None or not np.isin(mine, learnt).all()
-        if not is_series(part.detector) or part.level(1.0, later=later) is None:
-            return None
+    for part, mine, later in _among(parts, candidates):
         n_rows = max(len(mine), len(part.training_scores) if as_long_as_learnt else 1)
-        expected[mine] = part.detector.expected_by_chance(scores[mine], n_rows, later=later)
-    return expected * len(parts)
+        expected[mine] = len(parts) * part.detector.expected_by_chance(scores[mine], n_rows, later=later)
+    return expected
 
 
-def _rates_of(parts: tuple[JudgedPart, ...], scores: FloatArray, flags: BoolArray) -> FloatArray:
-    """Return how seldom normal rows of a finding's mode score as high; NaN for other rows."""
-    rates = np.full(len(scores), np.nan)
-    for judged in parts:
-        found = judged.rows[flags[judged.rows]]
-        if len(found):
-            rates[found] = judged.part.rates_of(scores[found])
-    return rates
+def _why_unknown(parts: tuple[JudgedPart, ...], candidates: BoolArray) -> str:
+    """Return why `_chance_of` is not known: `TRAINING_ROWS` only if there is no other reason; "" if it is."""
+    reasons = {part.detector.chance_unknown(later=later) for part, _, later in _among(parts, candidates)}
+    return max(reasons - {TRAINING_ROWS, ""} or reasons, default=TOO_FEW_ROWS)
 
 
-def _rows_like_the_last(parts: tuple[JudgedPart, ...]) -> list[Note]:
-    """Return a note if rates would not hold: where each row is like the one before, a later one is like none learnt."""
-    nearest = [nearest_by_tree(judged.part.detector.tree_)[0] for judged in parts]  # learnt in order of time
-    rows = sum(map(len, nearest))
-    close = sum(int((np.abs(each - np.arange(len(each))) == 1).sum()) for each in nearest)
-    if close <= _MOST_NEXT * rows:
-        return []
-    message = (
-        f"Rows are much like the one before: {close / rows:.0%} of those learnt from are most like the row just before "
-        f"or after. A rate of false alarms learnt from them would be far too low for later rows: none is shown, only "
-        f"ranks."
+def _chance_among_themselves(
+    parts: tuple[JudgedPart, ...], scores: FloatArray, values: FloatArray
+) -> tuple[FloatArray, str]:
+    """Return how many rows of a normal table are as high as each row of one that is judged by itself; or why not.
+
+    The detectors are fitted again without what stands out.
+    """
+    expected = np.full(len(scores), np.nan)
+    try:
+        again = [
+            scores_without_the_highest(judged.part.detector, values[judged.rows], scores[judged.rows])
+            for judged in parts
+        ]
+    except ValueError:  # without the highest rows a column has no readings, or too few rows are left
+        return expected, TOO_FEW_ROWS
+    found = expected_by_chance(np.concatenate(again))
+    expected[np.concatenate([judged.rows for judged in parts])] = found.expected
+    return expected, found.in_words() if found.verdict == "too few" else ""
+
+
+def _expected_above(parts: tuple[JudgedPart, ...], candidates: BoolArray, threshold: float) -> float:
+    """Return how many are expected above a threshold by chance, in all modes; NaN where that is not known."""
+    above = np.nextafter(threshold, np.inf)
+    return sum(
+        float(part.detector.expected_by_chance(above, len(mine), later=later))
+        for part, mine, later in _among(parts, candidates)
     )
-    return [Note("like the row before", message, close)]
-
-
-def _highest_learnt(scores: FloatArray, threshold: float) -> list[Note]:
-    """Return a note if the threshold is the highest score of the rows learnt from: several rates have the same then."""
-    equal, rows = int((scores == threshold).sum()), len(scores)
-    if threshold != scores.max():
-        return []
-    have = "" if equal == 1 else f", and {equal:,} of them have it"
-    message = (
-        f"The threshold is the highest score of the {rows:,} rows learnt from{have}. They cannot show rates of false "
-        f"alarms below {equal:,} in {rows + 1:,}; learn from more rows for that."
-    )
-    return [Note("highest score", message, equal)]
 
 
 def _finding_warnings(scored: Scored) -> list[Note]:

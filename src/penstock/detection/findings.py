@@ -63,14 +63,11 @@ class Findings:
     grouped : Events
         Which rows belong to which event.
     events : DataFrame
-        One row per event, in order of the rows: start, end, duration, rows, peak, peak_score, severity, rank …; of a
-        table with groups also `group`; of one without time, start, end and peak are row numbers of the source. In place
-        of the severity: of methods that judge series `expected_by_chance`, how many episodes as high a normal period of
-        this length has; of `penstock.Detector` `false_alarm_rate` (that of the peak) where `rates` are known, and
-        elsewhere `standing`, such as "rank 3 of 4,177": the peak among all rows that could be findings.
-    rarity : DataFrame
-        One row per event: how rare a score as high as its peak is, as a `sentence` and as a `figure` ("1 in 4,600",
-        or a rank). Empty texts for methods other than `penstock.Detector`.
+        One row per event, in order of the rows, with the same columns for all methods: start, end, duration, rows,
+        peak, peak_row, peak_score, mean_score, expected_by_chance, rank; of a table with groups also `group`. Without
+        time, start, end and peak are row numbers of the source. `expected_by_chance` is how many episodes as high a
+        normal period of this length has, of methods that judge rows one by one how many rows as high a normal table of
+        this size has; NaN where `chance_unknown` says why.
     days : DataFrame
         The days that findings fall on: rows, events and the highest score of each. Empty without time stamps.
     ranking : DataFrame
@@ -84,7 +81,7 @@ class Findings:
     settings : mapping
         What was asked for and what it ran on, to repeat it.
     self_judged : bool
-        Whether the rows judged are those learnt from: then a score has a rank among them, and no rate.
+        Whether the rows judged are those learnt from.
     rebuilt : bool
         Whether `expected` is what the method rebuilds of a row, as factorisations do.
     verdict : Verdict
@@ -101,19 +98,12 @@ class Findings:
         lasts as long is no incident.
     evidence : (n, p) array or None
         Of the same methods, how far each input is from what is usual, given the others and over time: 1 at its edge.
-    caution : str
-        How to get a rate of false alarms, where the rows judged are those learnt from and a rate could be known; else
-        "". What the findings do not say is in the verdict.
-    threshold_rarity : str
-        How many normal rows, or rows learnt from, exceed the threshold; "" where neither is known.
+    chance_unknown : str
+        Why it is not known how many as high would be expected by chance; "" where it is known.
+    threshold_expected : float
+        How many episodes or rows above the threshold would be expected by chance; NaN where that is not known.
     agreement : Agreement or None
         How the findings compare with a label column, if there is one.
-    rates : (n,) array or None
-        Of findings of `penstock.Detector`, the share of normal rows (of the mode) that score at least as high, NaN for
-        other rows. None where only the rank of a score is known: for other methods, where the rows judged are those
-        learnt from, and where most rows are like the one before (a note says so).
-    threshold_rate : float or None
-        The share of normal rows above the threshold, of all modes together.
     contributions : Contributions or None
         Of findings of `penstock.Detector`, what makes up their scores.
     shares : (events, p) array or None
@@ -154,7 +144,6 @@ class Findings:
     threshold: float
     grouped: Events
     events: pd.DataFrame
-    rarity: pd.DataFrame
     days: pd.DataFrame
     ranking: pd.DataFrame
     parts: tuple[JudgedPart, ...]
@@ -169,11 +158,9 @@ class Findings:
     stretches: pd.DataFrame = field(default_factory=pd.DataFrame)
     shifts: tuple[Shift, ...] = ()
     evidence: FloatArray | None = None
-    caution: str = ""
-    threshold_rarity: str = ""
+    chance_unknown: str = ""
+    threshold_expected: float = float("nan")
     agreement: Agreement | None = None
-    rates: FloatArray | None = None
-    threshold_rate: float | None = None
     contributions: Contributions | None = None
     shares: FloatArray | None = None
     explanations: Mapping[int, Explanation] = field(default_factory=dict)
@@ -193,9 +180,9 @@ class Findings:
         -------
         DataFrame
             The index is the row as in the source, from 0; columns are `rank` (from 1), `score`, as of `top` of a
-            detector, then time and group (if there are such), severity (or `false_alarm_rate` or `standing`, as in
-            `events`), event, mode, seen, and the variables with the largest residuals (or the largest part of the
-            score, where that is known), without settings.
+            detector, then time and group (if there are such), expected_by_chance (as in `events`), event, mode, seen,
+            and the variables with the largest residuals (or the largest part of the score, where that is known),
+            without settings.
 
         Examples
         --------

@@ -17,18 +17,18 @@ from sklearn.base import clone
 
 from penstock._messages import counted, listed
 from penstock._types import BoolArray, FloatArray, IndexArray
-from penstock.certainty import WELL_ABOVE_USUAL
+from penstock.certainty import WELL_ABOVE_USUAL, RowRate
 from penstock.columns import InputChoice
 from penstock.detection._parts import (
     ALL,
     Contributions,
     Part,
+    has_views,
     is_scaled_before,
     is_series,
     mean_of_similar,
     rebuilds,
     reference_rows,
-    tells_rates,
     to_compare,
     usual_scores,
 )
@@ -39,7 +39,7 @@ from penstock.explain import MOST_LABELS, Label, Pattern, as_reason
 from penstock.graph.rows import find_incomparable
 from penstock.io import Note, TableError
 from penstock.prepare import learn_scaling
-from penstock.thresholds import Contamination, Exceedance, score_threshold
+from penstock.thresholds import Contamination, score_threshold
 
 if TYPE_CHECKING:
     from penstock.detection.findings import Findings
@@ -102,14 +102,9 @@ class Model:
         return is_series(self.parts[0].detector)
 
     @property
-    def tells_rates(self) -> bool:
-        """Return whether the detectors know how seldom normal rows score as high as a given one."""
-        return all(tells_rates(part.detector) for part in self.parts)
-
-    def rate_above(self, threshold: float) -> float:
-        """Return the share of normal rows whose score is expected above a threshold."""
-        above = np.nextafter(threshold, np.inf)
-        return float(Exceedance.of(self.training_scores).rate_of(np.array([above]))[0])
+    def has_views(self) -> bool:
+        """Return whether the detectors explain their scores by views."""
+        return has_views(self.parts[0].detector)
 
     @classmethod
     def of_detector(cls, detector: Any) -> Model:
@@ -125,22 +120,22 @@ class Model:
             Reading(), InputChoice(names, (), ()), ModePlan(), (Part(ALL, detector),), dict.fromkeys(names, ""), {}
         )
 
-    def threshold_of(self, contamination: Contamination = "auto") -> float:
-        """Return the score above which new rows are flagged, from the training scores.
+    def threshold_of(self, contamination: Contamination = "auto", *, later: bool = True) -> float:
+        """Return the score above which new rows are flagged, from the training scores; training rows, if not `later`.
 
-        A share is that of normal rows to flag; where the detectors know rates (`Detector`), it may be less than one of
-        the training rows. "auto" of a detector that judges series is the score that one episode is expected to reach by
-        chance in a period as long as that learnt from; where that is not known, at least three spreads above the usual
-        maximum of a block of time.
+        A share is that of normal rows to flag; of `Detector` it may be less than one of the training rows. "auto" of a
+        detector that judges series is the score that one episode is expected to reach by chance in a period as long as
+        that learnt from; where that is not known, at least three spreads above the usual maximum of a block of time.
         """
-        if contamination == "auto" and self.judges_series:
+        if later and contamination == "auto" and self.judges_series:
             levels = [part.level(1.0 / len(self.parts)) for part in self.parts]
             if None not in levels:
                 return max(level for level in levels if level is not None)
             return max(score_threshold(self.later_scores, contamination), WELL_ABOVE_USUAL)
-        if self.tells_rates and isinstance(contamination, Real):
-            return Exceedance.of(self.training_scores).exceeded_at(float(contamination))
-        return score_threshold(self.later_scores, contamination)
+        scores = self.later_scores if later else self.training_scores
+        if self.has_views and isinstance(contamination, Real):
+            return RowRate.of(scores).exceeded_at(float(contamination))
+        return score_threshold(scores, contamination)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the model to a file for `penstock.load`; an existing file is replaced only if `overwrite`."""
@@ -230,7 +225,7 @@ def deviations(part: Part, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
     units of its range. They do not depend on the other rows.
     """
     detector, every = part.detector, np.arange(len(rows))
-    added = Contributions(every, *part.explained(rows)) if tells_rates(detector) else None
+    added = Contributions(every, *part.explained(rows)) if has_views(detector) else None
     if rebuilds(detector):
         expected = np.vstack([part.expected(row[None]) for row in rows])
     elif part.reference is not None:
@@ -275,7 +270,7 @@ def fit_parts(
         part, warned = _fit_part(mode, own, values[rows], order, fit_rows, of_mode)
         parts.append(part)
         notes += warned
-    if len(parts) > 1 and not tells_rates(detector) and not is_series(detector):
+    if len(parts) > 1 and not has_views(detector) and not is_series(detector):
         usual = usual_scores([part.detector.scores_ for part in parts])
         parts = [replace(part, usual=score) for part, score in zip(parts, usual, strict=True)]
     return tuple(parts), learnt, notes

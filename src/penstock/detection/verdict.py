@@ -1,38 +1,24 @@
-"""What findings say: how severe each is, by chance, as a rate of false alarms or as a rank; and a verdict on all."""
+"""The verdict on findings as a whole: whether anything stands out, and how many would by chance."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pandas as pd
 
 from penstock._messages import counted, duration_in_words
 from penstock._types import FloatArray, IndexArray
-from penstock.certainty import CLEARLY, SOME, Chance, about_figure, expected_by_chance
+from penstock.certainty import CLEARLY, SOME, Chance, about_figure
 from penstock.detection._scoring import LISTED, Scored
-from penstock.detectors import scores_without_the_highest
 from penstock.io import Table
 from penstock.sensors import learn_clock
 
 Kind = Literal["unknown", "nothing", "some", "clearly"]
 ONLY_RANKS = "Every table has rows with the highest scores: nothing here says how many of these are real faults."
-HOW_TO_RATES = (
-    "For a rate of false alarms, learn from a period that is known to be good (--train-until, --train-rule, or "
-    "penstock fit and score)."
-)
-NO_RATES = "This method gives scores without a rate."
-FOLLOWING = "Rows are much like the ones before, and this method judges them one by one: it cannot say how sure it is."
-TOO_FEW_BLOCKS = "The record is too short to say how often chance would give such an episode."
 THROUGHOUT = "The later rows differ from the good period throughout: the model no longer fits."
-TOO_RARE = "The rows learnt from cannot show how rare scores above the threshold are."
-TOO_FEW_ROWS = "There are too few rows to say how many would stand out by chance."
-_RAREST, _RAREST_BEYOND = 1e-9, 1e-6  # below it, a rate is a guess; beyond what was learnt, sooner
-_EXTRAPOLATED = " (extrapolated)"
-_OFTEN = 0.1
 
 
 @dataclass(frozen=True)
@@ -62,31 +48,12 @@ def verdict_on(scored: Scored, noun: str, peaks: Sequence[int], states: Sequence
     peaks : the highest rows of the events or incidents (`noun`).
     states : which of these are unusual operation, and so no faults; none if empty.
     """
-    model, parts, rates = scored.model, scored.parts, scored.rates
-    if scored.chance is not None:
-        period = _period(scored.prepared.table, np.flatnonzero(scored.candidates))
-        return about_incidents(scored.chance[list(peaks)], period, noun, states)
-    if scored.threshold_rate is not None and rates is not None:
-        return about_new_rows(rates[~np.isnan(rates)], int(scored.candidates.sum()), scored.threshold_rate)
-    unsure = ""
-    if model.judges_series:
-        unsure = TOO_FEW_BLOCKS
-    elif scored.alike:
-        unsure = FOLLOWING
-    elif not model.tells_rates:
-        unsure = NO_RATES
-    elif any(judged.learnt is None or not np.isin(judged.rows, judged.learnt).all() for judged in parts):
-        unsure = TOO_RARE
-    if unsure:
-        return Verdict("unknown", f"{unsure} {ONLY_RANKS}")
-    try:
-        again = [
-            scores_without_the_highest(judged.part.detector, scored.values[judged.rows], scored.scores[judged.rows])
-            for judged in parts
-        ]
-    except ValueError:  # without the highest rows a column has no readings, or too few rows are left
-        return Verdict("unknown", f"{TOO_FEW_ROWS} {ONLY_RANKS}")
-    return about_table(expected_by_chance(np.concatenate(again)))
+    if scored.chance_unknown:
+        return Verdict("unknown", f"{scored.chance_unknown} {ONLY_RANKS}")
+    rows = np.flatnonzero(scored.candidates)
+    if scored.model.judges_series:
+        return about_incidents(scored.chance[list(peaks)], _period(scored.prepared.table, rows), noun, states)
+    return about_table(Chance.of(scored.chance[rows], scored.scores[rows]))
 
 
 def _period(table: Table, rows: IndexArray) -> str:
@@ -153,151 +120,8 @@ def about_incidents(
 
 
 def about_table(chance: Chance) -> Verdict:
-    """Return the verdict on rows of a table that are like independent draws, judged by each other."""
+    """Return the verdict on rows of a table that are like independent draws."""
     kind: Kind = "unknown" if chance.verdict == "too few" else chance.verdict
     called = chance.called
-    expected = float(chance.expected[called].max()) if called.any() else float("nan")
-    return Verdict(kind, chance.in_words(), int(called.sum()), expected)
-
-
-def about_new_rows(rates: FloatArray, rows: int, above: float) -> Verdict:
-    """Return the verdict on rows above a threshold.
-
-    rates : of each row above it, the share of normal rows that score at least as high.
-    rows : how many rows were judged.
-    above : the share of normal rows above the threshold.
-
-    Of the k highest, k·q or fewer normal rows would score as high; the smallest q over all k makes the verdict, so that
-    one row far off counts though others hardly exceed the threshold.
-    """
-    found, ascending = len(rates), np.sort(rates) * rows
-    quotients = ascending / np.arange(1, found + 1)
-    smallest = float(quotients.min(initial=np.inf))
-    kind: Kind = "clearly" if smallest <= CLEARLY else "some" if smallest <= SOME else "nothing"
-    verb = "is" if found == 1 else "are"
-    sentence = (
-        f"{f'{found:,}' if found else 'None'} of {rows:,} rows {verb} above the threshold; "
-        f"{about_figure(above * rows)} normal ones would be."
-    )
-    if kind != "nothing":
-        high = int(np.flatnonzero(quotients <= SOME)[-1]) + 1
-        which = "All of them" if high == found > 1 else "It" if found == 1 else f"{high:,} of them"
-        normal = about_figure(float(ascending[high - 1]))
-        sentence += f" {which} {'stands' if high == 1 else 'stand'} out: {normal} normal ones would score as high."
-    return Verdict(kind, sentence, found, above * rows)
-
-
-class Grades:
-    """How severe findings are: a multiple of the threshold, or of `penstock.Detector` a rate or a rank."""
-
-    def __init__(self, scored: Scored) -> None:
-        self._scored, self._ranked = scored, scored.contributions is not None
-        self._comparable = np.sort(scored.scores[scored.judged & (scored.self_judged | ~scored.trained)])
-
-    def of(self, rows: IndexArray) -> dict[str, Any]:
-        """Return the one column that says how severe findings are, by its name."""
-        scored = self._scored
-        if scored.chance is not None:
-            return {"expected_by_chance": scored.chance[rows]}
-        if not self._ranked:
-            usable = scored.threshold > 0
-            return {"severity": scored.scores[rows] / scored.threshold if usable else np.full(len(rows), np.nan)}
-        if scored.rates is None:
-            return {"standing": np.array([self._standing(row) for row in rows.tolist()], dtype=object)}
-        return {"false_alarm_rate": scored.rates[rows]}
-
-    def in_place_of_severity(self, events: pd.DataFrame) -> pd.DataFrame:
-        if not self._ranked and self._scored.chance is None:
-            return events
-        ((name, values),) = self.of(events["peak_row"].to_numpy()).items()
-        return events.rename(columns={"severity": name}).assign(**{name: values})
-
-    def rarity(self, events: pd.DataFrame) -> pd.DataFrame:
-        """Return how rare the peak of each event is, as a sentence and as a figure."""
-        scored, texts = self._scored, list[tuple[str, str]]()
-        learnt = {judged.part.mode: len(judged.part.training_scores) for judged in scored.parts}
-        for row in events["peak_row"].tolist():
-            if scored.chance is not None:
-                figure = about_figure(float(scored.chance[row]))
-                texts.append((f"{figure} as high would be expected by chance in a period like this", figure))
-            elif scored.rates is None:
-                texts.append((self._standing(row),) * 2 if self._ranked else ("", ""))
-            else:
-                rate = float(scored.rates[row])
-                beyond = rate < 1 / (learnt[scored.prepared.modes[row]] + 1)  # less than the rows learnt can show
-                sentence = rows_that(rate, "scores this high", "score this high", extrapolated=beyond)
-                texts.append((sentence, how_rare(rate, extrapolated=beyond)))
-        return pd.DataFrame(texts, columns=["sentence", "figure"], index=events.index, dtype=object)
-
-    def _standing(self, row: int) -> str:
-        """Return the rank of a row's score among all rows that could be findings."""
-        score, n = self._scored.scores[row], len(self._comparable)
-        below, up_to = (int(np.searchsorted(self._comparable, score, side)) for side in ("left", "right"))
-        return rank_in_words(n - up_to, up_to - below, n, over_all_modes=len(self._scored.parts) > 1)
-
-
-def threshold_rarity(scored: Scored) -> str:
-    """Return how many normal rows, or rows learnt from, exceed the threshold, in words; "" where neither is known."""
-    if scored.contributions is None or scored.self_judged:
-        return ""
-    scores, rate = np.concatenate([judged.part.training_scores for judged in scored.parts]), scored.threshold_rate
-    if rate is None:
-        above = int((scores > scored.threshold).sum())
-        verb = "exceed" if above > 1 else "exceeds"
-        return f"{f'{above:,}' if above else 'none'} of the {len(scores):,} rows learnt from {verb}"
-    extrapolated = rate < 1 / (len(scores) + 1)
-    return rows_that(rate, "exceeds", "exceed", extrapolated=extrapolated, over_all_modes=len(scored.parts) > 1)
-
-
-def how_rare(rate: float, *, extrapolated: bool = False) -> str:
-    """Return a share of normal rows.
-
-    extrapolated : it is smaller than the rows that it was learnt from can show.
-
-    >>> how_rare(0.0002), how_rare(0.31), how_rare(1e-30)
-    ('1 in 5,000', '31 in 100', 'fewer than 1 in a billion')
-    >>> how_rare(0.0002, extrapolated=True), how_rare(1e-7, extrapolated=True)
-    ('1 in 5,000 (extrapolated)', 'fewer than 1 in a million (extrapolated)')
-    """
-    return _figure(rate, extrapolated) + (_EXTRAPOLATED if extrapolated else "")
-
-
-def _figure(rate: float, extrapolated: bool) -> str:
-    if rate < (_RAREST_BEYOND if extrapolated else _RAREST):
-        return f"fewer than 1 in a {'million' if extrapolated else 'billion'}"
-    if rate > _OFTEN:
-        return f"{math.ceil(100 * rate - 1e-9)} in 100"
-    count = math.floor(1 / rate + 1e-6)
-    step = 10 ** max(0, len(str(count)) - 2)
-    return f"1 in {count // step * step:,}"
-
-
-def rows_that(
-    rate: float, singular: str, plural: str, *, extrapolated: bool = False, over_all_modes: bool = False
-) -> str:
-    """Return what a share of normal rows does; the rest as in `how_rare`.
-
-    over_all_modes : it is a share of the rows of several operating modes together.
-
-    >>> rows_that(0.0002, "scores this high", "score this high"), rows_that(0.31, "reaches it", "reach it")
-    ('1 in 5,000 normal rows scores this high', '31 in 100 normal rows reach it')
-    >>> rows_that(1e-5, "exceeds", "exceed", extrapolated=True, over_all_modes=True)
-    '1 in 100,000 normal rows over all modes (extrapolated) exceeds'
-    """
-    words = _figure(rate, extrapolated)
-    which = f"normal rows{' over all modes' if over_all_modes else ''}{_EXTRAPOLATED if extrapolated else ''}"
-    return f"{words} {which} {singular if words.startswith('1 ') else plural}"
-
-
-def rank_in_words(higher: int, equal: int, rows: int, *, over_all_modes: bool = False) -> str:
-    """Return where a score stands among those of some rows.
-
-    higher, equal : how many of the rows have a higher score, and how many this one.
-    over_all_modes : the rows are of several operating modes.
-
-    >>> rank_in_words(2, 1, 4177), rank_in_words(0, 4, 4177), rank_in_words(0, 1, 900, over_all_modes=True)
-    ('rank 3 of 4,177', 'rank 1–4 of 4,177, tied', 'rank 1 of 900 over all modes')
-    """
-    place = f"{higher + 1:,}" if equal == 1 else f"{higher + 1:,}–{higher + equal:,}"
-    modes, tied = " over all modes" if over_all_modes else "", ", tied" if equal > 1 else ""
-    return f"rank {place} of {rows:,}{modes}{tied}"
+    expected = chance.expected[called].max() if called.any() else chance.expected.min()
+    return Verdict(kind, chance.in_words(), int(called.sum()), float(expected))

@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 from penstock._parameters import check_choice, check_whole_number
 from penstock._progress import logged_fit
 from penstock._types import FloatArray, IndexArray
+from penstock.certainty import NO_RATE, EpisodeRate, RowRate
 from penstock.detectors._input import (
     check_columns_seen,
     check_comparable,
@@ -205,6 +206,61 @@ class TrainingScores(Saveable, SignedScores):
         best = np.argsort(-self.scores_, kind="stable")[: min(n, n_scored)]
         labels = pd.RangeIndex(len(self.scores_), name="row") if self._row_labels is None else self._row_labels
         return pd.DataFrame({"rank": np.arange(1, len(best) + 1), "score": self.scores_[best]}, index=labels[best])
+
+    def _rate(self, *, later: bool) -> EpisodeRate | RowRate | str:
+        """Return how often scores are reached by chance, or why that is not known."""
+        return NO_RATE
+
+    def expected_by_chance(self, scores: Any, n_rows: int | None = None, *, later: bool = True) -> FloatArray:
+        """Return how many as high as each score normal data would show: episodes of rows in time, rows of a table.
+
+        Parameters
+        ----------
+        scores : array-like
+            Of rows that were not learnt from (`anomaly_score`; in time `score_series`); of `scores_` if not `later`.
+        n_rows : int, default=None
+            The size of the period or table; as many rows as were learnt from if None.
+        later : bool, default=True
+            Whether the scores are of rows that were not learnt from.
+
+        Returns
+        -------
+        ndarray
+            NaN where that is not known, for the reason that `chance_unknown` gives.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from penstock import Detector, NormScore
+        >>> X = np.random.default_rng(0).normal(size=(1000, 3))
+        >>> detector = Detector().fit(X)
+        >>> usual, high = detector.expected_by_chance(detector.anomaly_score([[0.0, 0.0, 1.0], [9.0, 9.0, 9.0]]), 100)
+        >>> bool(usual > 10), bool(high < 0.05), NormScore().fit(X).chance_unknown()
+        (True, True, 'This method gives scores without a rate.')
+        """
+        self._check_has_scores()
+        rate, values = self._rate(later=later), np.asarray(scores, dtype=np.float64)
+        if isinstance(rate, str):
+            return np.full(values.shape, np.nan)
+        expected = rate.expected(values, len(self.scores_) if n_rows is None else n_rows)
+        return np.where(np.isnan(values), np.nan, expected)
+
+    def chance_unknown(self, *, later: bool = True) -> str:
+        """Return why `expected_by_chance` is not known, in a sentence.
+
+        Parameters
+        ----------
+        later : bool, default=True
+            As in `expected_by_chance`.
+
+        Returns
+        -------
+        str
+            "" where it is known.
+        """
+        self._check_has_scores()
+        rate = self._rate(later=later)
+        return rate if isinstance(rate, str) else ""
 
     def plot(self, n: int = 10) -> Any:
         """Draw the scores of the training rows, the threshold and the n highest, with matplotlib (extra `plots`).

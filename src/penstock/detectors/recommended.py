@@ -11,16 +11,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from penstock._parameters import check_share
 from penstock._types import FloatArray, Tree
+from penstock.certainty import FOLLOWING, TRAINING_ROWS, RowRate
 from penstock.detectors._base import BaseDetector, Copies, bounded, unpack_copies
 from penstock.detectors._packing import pack_tree, unpack_tree
 from penstock.detectors.views import VIEWS, Composite, counted, learn_composite, total_of, unpack_views
 from penstock.factor.start import draw_seed, draws_from
-from penstock.graph.edges import tree_among
+from penstock.graph.edges import nearest_by_tree, tree_among
 from penstock.graph.mst import spanning_tree_of_comparable
 from penstock.graph.rows import find_unconnected
 from penstock.graph.search import LazySearch
 from penstock.storage import Record
-from penstock.thresholds import Contamination, Exceedance
+from penstock.thresholds import Contamination
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,6 +32,7 @@ _SOON = 0.01  # of the rows: rows so few rows apart are close in time
 _OFTEN = 0.125  # of the rows have their nearest one so close: a fiftieth of independent ones do
 _BETWEEN = 0.025  # of the rows, on each side of a block: not learnt from either, as they are close to its rows
 _FEWEST_ROWS = 100
+_MOST_NEXT = 0.5  # of the rows are most like the one before or after: a later one would be like none learnt from
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +67,17 @@ class ViewsModel:
             its = total_of(counted(views.parts(A[block])))
             found.append(bounded(its[~np.isnan(its)]))  # NaN: it shares no column with any other
         return np.concatenate(found) if found else scores
+
+    @cached_property
+    def rate(self) -> RowRate:
+        """How often scores are reached by normal rows."""
+        return RowRate.of(self.scores_as_new)
+
+    @cached_property
+    def are_following(self) -> bool:
+        """Whether most rows are like the one before or after, so that the rate would be far too low for later rows."""
+        nearest = nearest_by_tree(self.tree)[0]
+        return bool((np.abs(nearest - np.arange(len(nearest))) == 1).mean() > _MOST_NEXT)
 
     def in_memory(self) -> ViewsModel:
         """Return the same model with arrays that do not lie in files."""
@@ -237,7 +250,8 @@ class Detector(BaseDetector):
         -------
         ndarray of shape (n,)
         """
-        return self._exceedance.rate_of(self.anomaly_score(X))
+        scores = self.anomaly_score(X)
+        return self.model_.rate.rate_of(scores)
 
     def set_false_alarm_rate(self, rate: float) -> Detector:
         """Choose the threshold so that this share of normal rows is flagged, without fitting again.
@@ -260,13 +274,13 @@ class Detector(BaseDetector):
         """
         check_is_fitted(self)
         check_share("rate", rate)
-        self.threshold_ = self._exceedance.exceeded_at(rate)
+        self.threshold_ = self.model_.rate.exceeded_at(rate)
         return self
 
-    @property
-    def _exceedance(self) -> Exceedance:
-        check_is_fitted(self)
-        return Exceedance.of(self.model_.scores_as_new)
+    def _rate(self, *, later: bool) -> RowRate | str:
+        if self.model_.are_following:
+            return FOLLOWING
+        return self.model_.rate if later else TRAINING_ROWS
 
     def _pack_model(self) -> dict[str, Any]:
         model = self.model_

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from penstock._parameters import ParameterError
 from penstock._progress import logged_fit
 from penstock._types import FloatArray
-from penstock.certainty import WELL_ABOVE_USUAL, EpisodeRate, fit_episode_rate
+from penstock.certainty import TOO_FEW_BLOCKS, WELL_ABOVE_USUAL, EpisodeRate, fit_episode_rate
 from penstock.detectors._base import BaseDetector, bounded, restore_on_failure
 from penstock.detectors._input import check_columns_seen, check_finite, pandas_index, read_row, read_table
 from penstock.detectors._saving import restore
@@ -304,28 +304,8 @@ class SeriesDetector(BaseDetector):
         )
         return found.sort_values("evidence", ascending=False, kind="stable")
 
-    def expected_by_chance(self, scores: Any, n_rows: int | None = None, *, later: bool = True) -> FloatArray:
-        """Return how many episodes of at least this score are expected in normal rows.
-
-        Parameters
-        ----------
-        scores : array-like
-            Of `score_series`; of `scores_` if not `later`.
-        n_rows : int, default=None
-            The length of the period; as many rows as were learnt from if None.
-        later : bool, default=True
-            Whether the scores are of later rows.
-
-        Returns
-        -------
-        ndarray
-            NaN where the training rows are too few to say.
-        """
-        check_is_fitted(self)
-        rate, values = self.later_rate_ if later else self.rate_, np.asarray(scores, dtype=np.float64)
-        if rate is None:
-            return np.full(values.shape, np.nan)
-        return rate.expected(values, len(self.scores_) if n_rows is None else n_rows)
+    def _rate(self, *, later: bool) -> EpisodeRate | str:
+        return (self.later_rate_ if later else self.rate_) or TOO_FEW_BLOCKS
 
     def _score_rows(self, A: FloatArray, A_clipped: FloatArray) -> FloatArray:
         found = np.empty(len(A))

@@ -121,8 +121,8 @@ class Events:
 
     table : a row per event, numbered from 1 in order of the rows: start, end, duration (from the first to the last
         flagged row; without time, the number of rows spanned), rows (flagged ones), peak (when the score was highest),
-        peak_row, peak_score, mean_score (of the flagged rows), severity (peak score / threshold, NaN without a positive
-        threshold), rank (1 for the highest peak score; of equal ones the earlier first).
+        peak_row, peak_score, mean_score (of the flagged rows), rank (1 for the highest peak score; of equal ones the
+        earlier first).
     """
 
     table: pd.DataFrame
@@ -150,7 +150,6 @@ def group_events(
     time: pd.DatetimeIndex | None,
     *,
     gap: Length | None = None,
-    threshold: float | None = None,
     groups: ArrayLike | None = None,
 ) -> Events:
     """Join flagged rows that are at most `gap` apart.
@@ -158,7 +157,6 @@ def group_events(
     flags, scores : the score of a flagged row must be a number; that of another may be NaN.
     time : in ascending order; stamps may be equal. None: the positions of the rows count.
     gap : None: six times the median step in time (of steps that are not 0), or six rows without time.
-    threshold : what the scores were compared with, for the severity.
     groups : which run, unit or machine a row is of. Rows of a group are together; `time` ascends within each, and no
         event spans two.
     """
@@ -176,14 +174,14 @@ def group_events(
         "end": clock.stamps(last),
         "duration": clock.between(first, last),
         "rows": counts.astype(np.int64),
-        **_figures(values[rows], rows, starts, counts, clock, threshold),
+        **_figures(values[rows], rows, starts, counts, clock),
     }
     numbers = pd.RangeIndex(1, len(starts) + 1, name="event")
     return Events(pd.DataFrame(columns, index=numbers), of_row, first, last, length)
 
 
 def _figures(
-    scores: FloatArray, rows: IndexArray, starts: IndexArray, counts: IndexArray, clock: Clock, threshold: float | None
+    scores: FloatArray, rows: IndexArray, starts: IndexArray, counts: IndexArray, clock: Clock
 ) -> dict[str, Any]:
     """Return what the scores of the flagged rows say of each event."""
     highest = np.maximum.reduceat(scores, starts)
@@ -192,16 +190,13 @@ def _figures(
     peaks = rows[at_peak[np.diff(event_of, prepend=-1) > 0]]  # of each event the first
     ranks = np.empty(len(starts), dtype=np.int64)
     ranks[np.argsort(-highest, kind="stable")] = np.arange(1, len(starts) + 1)
-    usable = threshold is not None and 0 < threshold < np.inf
     with np.errstate(over="ignore", invalid="ignore"):  # a mean of ∞ and −∞ is NaN
         means = np.add.reduceat(scores / np.repeat(counts, counts), starts)
-        severity = highest / (threshold if usable else np.nan)
     return {
         "peak": clock.stamps(peaks),
         "peak_row": peaks.astype(np.int64),
         "peak_score": highest,
         "mean_score": means,
-        "severity": severity,
         "rank": ranks,
     }
 

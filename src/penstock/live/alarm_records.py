@@ -75,7 +75,7 @@ class Verdict:
         Seconds.
     score, threshold : float or None
         None: the row was not judged.
-    by_chance : float or None
+    expected_by_chance : float or None
         How many episodes of at least this score are expected in a day of normal data; None if that is not known.
     sensors : tuple of Sensor
         Those with evidence, the most first; also of rows below the threshold, if they are known: they
@@ -100,7 +100,7 @@ class Verdict:
     time: float
     score: float | None = None
     threshold: float | None = None
-    by_chance: float | None = None
+    expected_by_chance: float | None = None
     sensors: tuple[Sensor, ...] = ()
     values: Mapping[str, float] | None = None
     reason: str = ""
@@ -177,7 +177,7 @@ class Alarm:
     raised, ended : when it last became active, and when it last ended, after the off-delay; None while it is active.
     occurrences : how often it became active: fragments of one incident are one alarm.
     score, threshold : the highest score in terms of its threshold, and that threshold.
-    by_chance : of the highest score, see `Verdict`.
+    expected_by_chance : of the highest score, see `Verdict`.
     sensors : the most evidence first.
     acknowledged_by, acknowledged_at : "" and None if it is not acknowledged.
     reason, comment : of the last action that had them.
@@ -199,7 +199,7 @@ class Alarm:
     occurrences: int = 1
     score: float | None = None
     threshold: float | None = None
-    by_chance: float | None = None
+    expected_by_chance: float | None = None
     sensors: tuple[AlarmSensor, ...] = ()
     acknowledged_by: str = ""
     acknowledged_at: float | None = None
@@ -337,7 +337,8 @@ def alarm_in_words(alarm: Alarm) -> str:
 
     >>> state = AlarmState(active=True)
     >>> sensor = AlarmSensor("oil_temp", 3.0, 4.5, 61.5, 0.0, 56.0)
-    >>> alarm_in_words(Alarm("a-1", "a", ALARM, "oil_temp high", state, 0, 0, 0, by_chance=0.01, sensors=(sensor,)))
+    >>> chance = {"expected_by_chance": 0.01}
+    >>> alarm_in_words(Alarm("a-1", "a", ALARM, "oil_temp high", state, 0, 0, 0, **chance, sensors=(sensor,)))
     'a: oil_temp high; 61.5, expected 57, before 56; by chance once in 100 days'
     """
     words = alarm.cause if alarm.about == ALARM or not alarm.reason else f"{alarm.cause} ({alarm.reason})"
@@ -347,8 +348,9 @@ def alarm_in_words(alarm: Alarm) -> str:
             words += "" if sensor.before is None else f", before {sensor.before:.4g}"
     if len(alarm.sensors) > 1:
         words += f"; first to move: {', '.join(alarm.moved_first[:LEADING])}"
-    if alarm.by_chance is not None and alarm.by_chance > 0:
-        often, days = alarm.by_chance, float(f"{1 / max(alarm.by_chance, 1 / _MOST_DAYS):.3g}")
+    often = alarm.expected_by_chance
+    if often is not None and often > 0:
+        days = float(f"{1 / max(often, 1 / _MOST_DAYS):.3g}")
         seldom = f"{'less than ' if often < 1 / _MOST_DAYS else ''}once in {days:{',.0f' if days >= 100 else 'g'}} days"
         words += f"; by chance {seldom if often < 1 else f'{often:.2g} times a day'}"
     words += f"; known: {alarm.known_as}" if alarm.known_as else ""

@@ -61,7 +61,7 @@ class _Candidate:
     count: int = 0
     score: float = 0.0
     threshold: float = 0.0
-    by_chance: float | None = None
+    expected_by_chance: float | None = None
     sensors: list[AlarmSensor] = field(default_factory=list)
     pattern: Pattern = field(default_factory=dict)
 
@@ -71,7 +71,7 @@ class _Candidate:
         self.sensors = _joined(self.sensors, row.sensors)
         self.pattern = joined_patterns(self.pattern, row.pattern)
         if row.score - row.threshold > self.score - self.threshold:
-            self.score, self.threshold, self.by_chance = row.score, row.threshold, row.by_chance
+            self.score, self.threshold, self.expected_by_chance = row.score, row.threshold, row.expected_by_chance
 
 
 @dataclass
@@ -400,7 +400,8 @@ class AlarmBook:
             for each in named
         ]  # fmt: skip
         row = _Candidate(
-            time, 1, verdict.score, verdict.threshold, verdict.by_chance, _joined([], sensors), verdict.out_of_usual()
+            time, 1, verdict.score, verdict.threshold, verdict.expected_by_chance, _joined([], sensors),
+            verdict.out_of_usual(),
         )  # fmt: skip
         part_of_one = False
         for alarm in active:
@@ -492,7 +493,9 @@ class AlarmBook:
                 sensors=tuple(rows.sensors), reason=reason, pattern=rows.pattern,
             )  # fmt: skip
             if about == ALARM:
-                alarm = replace(alarm, score=rows.score, threshold=rows.threshold, by_chance=rows.by_chance)
+                alarm = replace(
+                    alarm, score=rows.score, threshold=rows.threshold, expected_by_chance=rows.expected_by_chance
+                )
             asset.open.append(alarm.id)
             kind = "raised"
         alarm = self._with_known(alarm) if about == ALARM else alarm
@@ -728,7 +731,7 @@ def _meets(one: set[str], other: set[str]) -> bool:
 def _with_rows(alarm: Alarm, rows: _Candidate) -> Alarm:
     """Return an alarm with the sensors of rows, and their score if it is the highest."""
     if alarm.score is None or rows.score - rows.threshold > alarm.score - (alarm.threshold or 0.0):
-        alarm = replace(alarm, score=rows.score, threshold=rows.threshold, by_chance=rows.by_chance)
+        alarm = replace(alarm, score=rows.score, threshold=rows.threshold, expected_by_chance=rows.expected_by_chance)
     pattern = joined_patterns(alarm.pattern, rows.pattern)
     return replace(alarm, sensors=tuple(_joined(alarm.sensors, rows.sensors)), pattern=pattern)
 

@@ -181,21 +181,22 @@ class FittedScorer:
             self._explain(part, np.flatnonzero(found.flags & (modes == part.mode)), job)
         evidence = job.evidence if self._series and self._parts[0].detector.judges_sensors else None
         names = None if groups is None else [str(group) for group in groups]
-        chances = self._by_chance(found, modes)
+        chances = self._expected_in_a_day(found, modes)
         known = None if evidence is None else job.deviations
         return Verdicts(found, rows, reasons, unknown, [], evidence, known, chances, names, self._states)
 
-    def _by_chance(self, found: StreamScores, modes: NDArray[np.str_]) -> FloatArray | None:
+    def _expected_in_a_day(self, found: StreamScores, modes: NDArray[np.str_]) -> FloatArray | None:
         """Return how many episodes of at least the score of each flagged row normal data have in a day."""
         if not self._series or not found.flags.any():
             return None
         chances = np.full(len(modes), np.nan)
         for part in self._parts:
-            rate, step = part.detector.later_rate_, part.detector.model_.clock.step
+            step = part.detector.model_.clock.step
             places = np.flatnonzero(found.flags & (modes == part.mode))
-            if rate is not None and step > 0 and len(places):
+            if step > 0 and len(places):
                 days = 1000  # a day may be shorter than what is counted in
-                chances[places] = rate.expected(found.scores[places], int(days * 86_400 / step)) / days
+                expected = part.detector.expected_by_chance(found.scores[places], int(days * 86_400 / step))
+                chances[places] = expected / days
         return chances
 
     def expected(self, batch: Batch) -> FloatArray | None:

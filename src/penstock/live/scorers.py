@@ -37,7 +37,8 @@ class Verdicts:
     refused : line numbers and reasons of rows that were taken out of the batch, because the model cannot use them.
     readings, evidence : of the inputs (n, p); the evidence is None where that is not known.
     deviations : with evidence, measured minus expected of flagged rows (n, p); NaN elsewhere.
-    by_chance : how many episodes of at least the score of a flagged row normal data have in a day; NaN if not known.
+    expected_by_chance : how many episodes of at least the score of a flagged row normal data have in a day; NaN if not
+        known.
     groups : the unit or machine of each row, where the model was fitted with groups.
     states : of inputs that are states, by number: how a reading of each is said in words.
     """
@@ -49,7 +50,7 @@ class Verdicts:
     refused: list[tuple[int, str]] = field(default_factory=list)
     evidence: FloatArray | None = None
     deviations: FloatArray | None = None
-    by_chance: FloatArray | None = None
+    expected_by_chance: FloatArray | None = None
     groups: Sequence[str] | None = None
     states: Mapping[int, Callable[[float], str]] = field(default_factory=dict)
 
@@ -69,7 +70,7 @@ class Verdicts:
         assets = [f"{asset}/{group}" if group else asset for group in self.groups or [""] * len(scores.scores)]
         named = scores.flags if self.evidence is None else scores.flags | (self.evidence >= 1).any(axis=1)
         sensors = [self._sensors(place, names) if is_named else () for place, is_named in enumerate(named.tolist())]
-        chances = [math.nan] * len(assets) if self.by_chance is None else self.by_chance.tolist()
+        chances = [math.nan] * len(assets) if self.expected_by_chance is None else self.expected_by_chance.tolist()
         numbers = [map(_finite, each) for each in (scores.scores.tolist(), scores.thresholds.tolist(), chances)]
         readings = [Readings(places, row) for row in self.readings]
         reasons = [self.reasons.get(place, "") for place in range(len(assets))]

@@ -19,6 +19,7 @@ from markupsafe import Markup
 
 from penstock._messages import counted
 from penstock._types import IndexArray
+from penstock.certainty import about_figure
 from penstock.columns import InputRole
 from penstock.detection import Explanation, Findings, state_in_words
 from penstock.explain import Condition, Incident, IncidentSensor
@@ -252,14 +253,10 @@ def later(findings: Findings, first: int, row: int) -> str:
 
 def sureness(findings: Findings, case: Case) -> tuple[str, str]:
     """Return how sure a case is, in a word or two, and how that is known."""
+    expected = case.record["expected_by_chance"]
     if case.incident is not None:
-        expected = case.record["expected_by_chance"]
         return how_sure(expected, case.incident.kind, case.record["known"]), by_chance(expected)
-    figure, sentence = (str(findings.rarity[name].loc[case.number]) for name in ("figure", "sentence"))
-    if figure:
-        return figure, sentence
-    severity = case.record.get("severity")
-    return (f"{severity:,.1f} × the threshold", "") if pd.notna(severity) else ("", "")
+    return (f"rank {case.rank}", "") if findings.chance_unknown else (about_figure(expected), by_chance(expected))
 
 
 def make_row(findings: Findings, case: Case, areas: Areas) -> Record:
@@ -407,7 +404,7 @@ def _sentence(findings: Findings, case: Case, shown: Sequence[CaseSensor], first
         return Markup("The readings as a whole are unusual; this method does not say which sensor is behind it.")
     first = case.sensors[0]
     unit = unit_beside(first.name, findings.units.get(first.name, ""))
-    wanted = "the model rebuilds" if case.incident is None and findings.rebuilt else "expected was"
+    wanted = "the model rebuilds" if findings.rebuilt else "expected was"
     role = findings.inputs.role_of(first.name)
     if role.levels and not findings.rebuilt:
         text = _of_state(findings, first, role)
@@ -466,15 +463,12 @@ def _setting(row: dict[Any, Any], state: InputRole | None) -> Markup:
 def _about(findings: Findings, case: Case) -> str:
     """How high the score was, and when."""
     why = case.explanation
-    severity = f", {case.record['severity']:,.1f} times the threshold" if pd.notna(case.record.get("severity")) else ""
     seen = float(findings.seen[case.peak])
     partly = f", with {percent(seen)} of the readings there" if seen < 1 else ""
     text = (
         f"The score was highest at {place_in_words(findings, case.peak)}: {number(float(findings.scores[case.peak]))}"
     )
-    text += f"{severity}{partly}."
-    if why is not None and why.rarity and case.incident is None:
-        text += f" {why.rarity[0].upper()}{why.rarity[1:]}."
+    text += f"{partly}."
     if why is not None and why.seen_as:
         text += f" It was {why.seen_as}."
     return text

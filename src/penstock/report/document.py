@@ -137,14 +137,15 @@ def as_json(value: Any, **layout: Any) -> str:
 
 ROWS_AT_ONCE = 50_000
 _MOST_SHEET_ROWS = 2**20  # of Excel
+_OF_INCIDENTS = ["first_sensor", "condition", "source"]  # texts beside each finding
 
 
 def findings_table(findings: Findings) -> pd.DataFrame:
     """One row per finding, best first: the columns of `findings.top()`, and of its event when it was and its rule.
 
-    Of `penstock.Detector` also `seen_as`, what its views say of the event's peak, in words. Where there are incidents,
-    also that of each finding: its number, start and end, the sensor to look at first, and whether that sensor or the
-    machine is behind it.
+    The columns are the same for all methods. `seen_as` is what the views of `penstock.Detector` say of the event's
+    peak, in words. The incident of each finding has its number, start and end, the sensor to look at first, and whether
+    that sensor or the machine is behind it; empty where there is none.
 
     `event_seconds` is how long the event lasts; without time stamps, `event_span` is how many rows it spans.
     """
@@ -156,22 +157,20 @@ def findings_table(findings: Findings) -> pd.DataFrame:
         table["event_span"] = events["duration"].to_numpy()
     else:
         table["event_seconds"] = pd.TimedeltaIndex(events["duration"]).total_seconds().to_numpy()
-    if findings.contributions is not None:
-        texts = [reasons[event].seen_as if event in reasons else None for event in table["event"]]
-        table["seen_as"] = pd.array(texts, dtype="string")
-    if findings.incidents:
-        of_row = np.zeros(len(findings.scores), dtype=np.int64)
-        for incident in findings.incidents:
-            of_row[incident.rows] = incident.number
-        table["incident"] = of_row[findings.table.values.index.get_indexer(pd.Index(table["row"]))]
-        mine = findings.incident_table.loc[table["incident"]]
-        for name in ("start", "end"):
-            table[f"incident_{name}"] = mine[name].array
-        for name in ("first_sensor", "condition", "source"):
-            table[name] = pd.array(mine[name].tolist(), dtype="string")
+    texts = [reasons[event].seen_as or None if event in reasons else None for event in table["event"]]
+    table["seen_as"] = pd.array(texts, dtype="string")
+    of_row = np.zeros(len(findings.scores), dtype=np.int64)
+    for incident in findings.incidents:
+        of_row[incident.rows] = incident.number
+    numbers = pd.Series(of_row[findings.table.values.index.get_indexer(pd.Index(table["row"]))], dtype="Int64")
+    table["incident"] = numbers.mask(numbers == 0)
+    kept = {"start": "incident_start", "end": "incident_end"} | {name: name for name in _OF_INCIDENTS}
+    mine = findings.incident_table[list(kept)].rename(columns=kept).astype(dict.fromkeys(_OF_INCIDENTS, "string"))
+    for name, values in mine.convert_dtypes().reindex(numbers).items():  # row numbers stay whole where some lack
+        table[str(name)] = values.array
     rules = {event: why.rule.text for event, why in reasons.items() if why.rule is not None}
     table["rule"] = pd.array([rules.get(event) for event in table["event"]], dtype="string")
-    names = [name for name in ("group", "mode", "variables", "standing") if name in table]
+    names = [name for name in ("group", "mode", "variables") if name in table]
     return table.astype(dict.fromkeys(names, "string"))
 
 
@@ -249,7 +248,8 @@ def summarize(findings: Findings) -> dict[str, Any]:
         "shifts": plain(findings.shifts),
         "method": findings.method,
         "threshold": plain(findings.threshold),
-        "false_alarm_rate": plain(findings.threshold_rate),
+        "threshold_expected": plain(findings.threshold_expected),
+        "chance_unknown": findings.chance_unknown,
         "modes": {str(name): int(count) for name, count in zip(names, counts, strict=True)},
         "agreement": None
         if agreement is None
@@ -296,8 +296,7 @@ def incident_records(findings: Findings) -> Iterator[dict[str, Any]]:
 
 def _events(findings: Findings) -> Iterator[dict[str, Any]]:
     numbers = findings.table.values.index
-    by_views = ("parts", "seen_as") if findings.contributions is not None else ()
-    nothing = dict.fromkeys((*by_views, "variables", "settings", "neighbors", "rule"))
+    nothing = dict.fromkeys(("parts", "seen_as", "variables", "settings", "neighbors", "rule"))
     for event, figures in zip(findings.events.index.tolist(), records(findings.events), strict=True):
         peak = figures["peak_row"]
         yield {
@@ -313,7 +312,8 @@ def _why(findings: Findings, event: int) -> dict[str, Any]:
     why = findings.explanations[event]
     rows = findings.table.values.index[why.variables["position"].to_numpy(dtype=np.intp)]  # as in the source
     return {
-        **({} if why.parts is None else {"parts": plain(why.parts), "seen_as": why.seen_as}),
+        "parts": plain(why.parts),
+        "seen_as": why.seen_as,
         "variables": list(records(why.variables.drop(columns="position").assign(row=rows))),
         "settings": list(records(why.settings)),
         "neighbors": plain(why.neighbors.drop(columns="position")),

@@ -99,7 +99,7 @@ def plot_case(findings: Findings, number: int) -> Figure:
     figure, axes = pyplot.subplots(
         shown, 1, sharex=True, squeeze=False, figsize=(9, 1.35 * shown + 0.8), layout="constrained"
     )
-    word = "rebuilt" if findings.rebuilt and findings.evidence is None else "expected"
+    word = "rebuilt" if findings.rebuilt else "expected"
     at = places[window]
     for axis, sensor in zip(axes[:, 0], sensors, strict=False):
         actual, expected = (table[sensor.name].to_numpy()[window] for table in (findings.values, findings.expected))

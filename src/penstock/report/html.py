@@ -217,7 +217,7 @@ def _context(findings: Findings, cases: list[Case], areas: Areas) -> dict[str, A
         "modes": modes,
         "word": word_for_cases(findings),
         "expected_word": _expected_word(findings),
-        "rebuilt": findings.rebuilt and findings.evidence is None,
+        "rebuilt": findings.rebuilt,
         "by_views": findings.contributions is not None,
         "by_evidence": findings.evidence is not None,
         "sure_heading": _sure_heading(findings),
@@ -254,20 +254,14 @@ def _stretches(findings: Findings) -> list[Markup]:
 
 
 def _sure_heading(findings: Findings) -> str:
-    """What the column on how sure or how severe cases are is called; "" where nothing is known of that."""
+    """What the column on how sure cases are is called."""
     if findings.evidence is not None:
         return "How sure"
-    headings = {
-        "expected_by_chance": "Expected by chance",
-        "false_alarm_rate": "Normal rows as high",
-        "standing": "Among the rows judged",
-        "severity": "How severe",
-    }
-    return next((heading for name, heading in headings.items() if name in findings.events), "")
+    return "Rank" if findings.chance_unknown else "Expected by chance"
 
 
 def _expected_word(findings: Findings) -> str:
-    return "rebuilt" if findings.rebuilt and findings.evidence is None else "expected"
+    return "rebuilt" if findings.rebuilt else "expected"
 
 
 def _resolution(explorer: dict[str, Any], n_sensors: int) -> str:

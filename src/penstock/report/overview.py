@@ -17,6 +17,7 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from penstock._messages import counted
+from penstock.certainty import about_figure
 from penstock.detection import Findings
 from penstock.detection.modes import CHANGING, OTHER, UNKNOWN
 from penstock.report.axis import Axis, Packed, finite, thin_out
@@ -115,11 +116,7 @@ def findings_in_words(findings: Findings) -> Markup:
     n_found, n_judged = int(findings.flags.sum()), int(findings.judged.sum())
     if not n_found:
         return Markup("Of {} judged, none stands out.").format(counted(n_judged, "row"))
-    verb = "stands out" if n_found == 1 else "stand out"
-    if findings.evidence is not None:  # the verdict says whether these stand out
-        verb = "is listed" if n_found == 1 else "are listed"
-    elif findings.self_judged:
-        verb = "has the highest score" if n_found == 1 else "have the highest scores"
+    verb = "is listed" if n_found == 1 else "are listed"  # the verdict says whether any stands out
     text = Markup("<strong>{} of {}</strong> {}").format(f"{n_found:,}", counted(n_judged, "row"), verb)
     cases = (len(findings.incidents), "incident") if findings.incidents else (len(findings.events), "event")
     events = Markup("They make up <strong>{}</strong>").format(counted(*cases))
@@ -127,20 +124,18 @@ def findings_in_words(findings: Findings) -> Markup:
         events += Markup(" on <strong>{}</strong>").format(counted(len(findings.days), "day"))
     when_ = period(findings)
     between = f" between {when_.replace(' – ', ' and ')}" if when_ else ""
-    return Markup("{}{}. {}.{}").format(text, between, events, f" {findings.caution}".rstrip())
+    return Markup("{}{}. {}.").format(text, between, events)
 
 
 def threshold_in_words(findings: Findings) -> str:
     settings, n_found = findings.settings, int(findings.flags.sum())
-    by_hand = settings.get("top") is not None or settings.get("threshold") is not None
-    if "expected_by_chance" in findings.events and not by_hand:
-        return "A normal period of this length has about one episode as high."
-    rarity = f" {text[0].upper()}{text[1:]} it." if (text := findings.threshold_rarity) else ""
+    expected = findings.threshold_expected
+    chance = "" if math.isnan(expected) else f" Above it, {about_figure(expected)} would be expected by chance."
     ranked = settings.get("top") is not None or (settings.get("threshold") is None and findings.self_judged)
     if ranked and n_found:
         below = f"just below the {n_found:,} highest scores" if n_found > 1 else "below the highest score"
-        return f"It lies {below}.{rarity}"
-    return f"It was learnt from the scores of {'these rows' if findings.self_judged else 'usual rows'}.{rarity}"
+        return f"It lies {below}.{chance}"
+    return f"It was learnt from the scores of {'these rows' if findings.self_judged else 'usual rows'}.{chance}"
 
 
 def agreement_in_words(findings: Findings) -> Markup:

@@ -55,25 +55,19 @@ def make_preparation(findings: Findings, axis: Axis) -> Record:
 
 def _sure(findings: Findings) -> list[str]:
     """How the figures on chance were obtained, and what they do not say."""
-    lines = []
-    if "expected_by_chance" in findings.events:
+    lines = [findings.chance_unknown] if findings.chance_unknown else []
+    if findings.evidence is not None:
         lines.append(
             "Near certain: at most 0.1 incidents as severe would be expected by chance in a period like this. May be "
             "chance: more than that would."
         )
-        learnt = "What is usual was learnt from other rows than those that were judged."
-        if findings.self_judged:
-            learnt = (
-                "What is usual was learnt from the same record, each block of time judged by the others. A fault that "
-                "is there for most of the record looks usual, and is not found."
-            )
-        lines.append(learnt)
-    elif findings.self_judged:
-        lines.append(
-            "The rows judged are those learnt from: a score has a rank among them, and no rate of false alarms."
+    learnt = "What is usual was learnt from other rows than those that were scored."
+    if findings.self_judged:
+        learnt = (
+            "What is usual was learnt from the same rows: a fault that is there for most of the record looks usual, "
+            "and is not found."
         )
-    if findings.threshold_rate is not None:
-        lines.append(f"Of normal rows, about {percent(findings.threshold_rate)} are above the threshold.")
+    lines.append(learnt)
     lines.append(
         "A rare but legitimate state (a flood, a test) is listed like a fault: nothing in the data distinguishes them."
     )

@@ -211,7 +211,7 @@ def how_sure(expected: float, kind: str = "", known: str = "") -> str:
 
 
 def by_chance(expected: float) -> str:
-    """Format how many incidents as severe are expected by chance; "" where that is not known.
+    """Format how many as high are expected by chance; "" where that is not known.
 
     >>> by_chance(0.234), by_chance(0.0234), by_chance(float("nan"))
     ('expected by chance: about 0.2', 'expected by chance: fewer than 0.05', '')

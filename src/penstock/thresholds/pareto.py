@@ -1,4 +1,4 @@
-"""Generalised Pareto tails, and the rates at which normal scores are exceeded."""
+"""Generalised Pareto tails."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class ParetoTail:
         power = self.gamma * times
         return self.sigma * (math.expm1(power) / self.gamma) if power < 700 else math.inf
 
-    def share_beyond(self, excess: float) -> float:
-        """Return the share of excesses that are larger than this one, the inverse of `exceeded_by`."""
+    def share_beyond(self, excesses: FloatArray) -> FloatArray:
+        """Return the share of excesses that are larger than each of these, the inverse of `exceeded_by`."""
+        times = excesses / self.sigma
         if self.gamma == 0:
-            return math.exp(-excess / self.sigma)
-        base = 1 + self.gamma * excess / self.sigma
-        return base ** (-1 / self.gamma) if base > 0 else 0.0
+            return np.exp(-times)
+        return np.asarray(np.maximum(1 + self.gamma * times, 0.0) ** (-1 / self.gamma))
 
 
 def fit_tail(excesses: FloatArray, ceilings: FloatArray, unseen: FloatArray) -> ParetoTail:
@@ -143,59 +143,3 @@ class _Likelihood:
                 break
             high, rest = rest - 1.0, rest / 2
         return None
-
-
-_TAIL_SHARE, _FEWEST_PEAKS, _MOST_PEAKS = 0.05, 10, 1000
-_SMALLEST_RATE = 1e-300
-
-
-@dataclass(frozen=True, eq=False)
-class Exceedance:
-    """Rates at which scores are exceeded, learnt from scores of rows that are normal, or nearly all of them.
-
-    Up to the highest score learnt, the conformal p-value (1 + #{scores ≥ s})/(n + 1): a new score that is exchangeable
-    with those learnt has one ≤ r with a probability of at most r. Beyond it a Pareto tail, fitted to the highest
-    twentieth of the scores (10 to 1,000 of them), and at most 1/(n + 1). No tail has an end (γ < 0): a few scores do
-    not show where, and a normal one beyond that end would count as impossible. The lightest is what N exponential
-    excesses say of the next one, whose scale they know by their mean alone: (1 + y/(N·mean))^−N, which is γ = 1/N.
-
-    ordered : the scores, ascending.
-    level, n_peaks, tail : where the tail begins, how many scores are above, and how far they go; None if all scores are
-        equal: then a higher one has a rate of 1/(n + 1), and is above every threshold.
-    """
-
-    ordered: FloatArray
-    level: float
-    n_peaks: int
-    tail: ParetoTail | None
-
-    @classmethod
-    def of(cls, scores: FloatArray) -> Exceedance:
-        ordered = np.sort(scores)
-        peaks = min(max(int(_TAIL_SHARE * len(ordered)), _FEWEST_PEAKS), _MOST_PEAKS, len(ordered) - 1)
-        below = ordered[: np.searchsorted(ordered, ordered[-1])]  # where the highest are equal, the tail begins below
-        level = min(float(ordered[-peaks - 1]), float(below[-1])) if len(below) else float(ordered[-1])
-        excesses = ordered[ordered > level] - level
-        tail = fit_tail(excesses, np.empty(0), np.empty(0)) if len(excesses) else None
-        if tail is not None and tail.gamma < 1 / len(excesses):
-            tail = ParetoTail(1 / len(excesses), float(excesses.mean()))
-        return cls(ordered, level, len(excesses), tail)
-
-    def rate_of(self, scores: FloatArray) -> FloatArray:
-        """Return the share of normal scores expected to be at least as high as each of these; never 0."""
-        n = len(self.ordered)
-        rates: FloatArray = (1 + n - np.searchsorted(self.ordered, scores, "left")) / (n + 1)
-        if self.tail is not None:
-            for i in np.flatnonzero(scores > self.ordered[-1]):
-                beyond = self.n_peaks / n * self.tail.share_beyond(float(scores[i]) - self.level)
-                rates[i] = min(rates[i], max(beyond, _SMALLEST_RATE))
-        return rates
-
-    def exceeded_at(self, rate: float) -> float:
-        """Return the threshold that this share of normal scores is above."""
-        n = len(self.ordered)
-        allowed = math.floor(rate * (n + 1) + 1e-9)
-        if allowed >= 1 or self.tail is None:
-            return float(self.ordered[n - max(allowed, 1)])
-        beyond = self.level + self.tail.exceeded_by(rate * n / self.n_peaks)
-        return min(max(beyond, float(self.ordered[-1])), LARGEST)
