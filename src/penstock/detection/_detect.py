@@ -193,7 +193,7 @@ class Job:
             **{name: version(name) for name in _LIBRARIES},
         }
         units = {name: plan.units[name] for name in inputs.names}
-        reading = replace(self.reading, time_reader=table.time_reader, alignment=table.alignment)
+        reading = replace(self.reading, time_reader=table.time_reader, alignment=table.alignment, words=table.words)
         model = Model(reading, inputs, plan.modes, parts, units, settings, tuple(notes))
         return model, replace(prepared, notes=model.notes), learnt
 

@@ -132,7 +132,7 @@ def _pack(model: Model) -> dict[str, Any]:
     return {
         "reading": {
             **{name: _plain(getattr(model.reading, name)) for name in _READING},
-            **{name: None if (of := getattr(model.reading, name)) is None else of.state() for name in LEARNT},
+            **{name: _state(getattr(model.reading, name)) for name in LEARNT},
         },
         "inputs": _pack_inputs(model.inputs),
         "modes": {
@@ -312,7 +312,12 @@ def _unpack_reading(record: Record) -> Reading:
         **given,
         alignment=None if clock is None else Alignment.restore(clock),
         time_reader=None if reader is None else TimeReader.restore(reader),
+        words=_texts(record, "words"),
     )
+
+
+def _state(learnt: TimeReader | Alignment | tuple[str, ...] | None) -> Any:
+    return list(learnt) if isinstance(learnt, tuple) else None if learnt is None else learnt.state()
 
 
 def _plain(value: Any) -> Any:

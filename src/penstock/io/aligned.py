@@ -16,7 +16,7 @@ import numpy as np
 
 from penstock._messages import counted, quoted
 from penstock._types import FloatArray
-from penstock.io._layout import is_missing
+from penstock.io._layout import is_missing, without_groups
 from penstock.io._row_values import Columns, LineError, TableOptions, to_number
 from penstock.io.align import AlignedRows, AlignedTag, Aligner, Alignment
 from penstock.io.feeds import InputError
@@ -43,10 +43,20 @@ class Aligning:
         Seconds for which a reading may come after the end of its step.
     always : bool
         Whether all rows are put on the clock; else only rows that are single readings.
+    missing : texts
+        Further ones that stand for a missing reading.
     """
 
-    def __init__(self, alignment: Alignment, texts: Sequence[str] = (), late: float = 0.0, always: bool = True) -> None:
+    def __init__(
+        self,
+        alignment: Alignment,
+        texts: Sequence[str] = (),
+        late: float = 0.0,
+        always: bool = True,
+        missing: Sequence[str] = (),
+    ) -> None:
         self.always = always
+        self._missing = frozenset(missing)
         self._aligner = Aligner(alignment, round(late * _SECOND))
         self._codes = {name: code for code, name in enumerate(alignment.names)}
         self._texts = tuple(name for name in alignment.names if name in texts)
@@ -139,7 +149,9 @@ class Aligning:
         """Return the readings of rows of one reading each; a row that is none is a fault."""
         tag, value, *about = (batch.texts[columns.names[place]] for place in columns.texts)
         assert batch.seconds is not None
-        bad = columns.quality[0].bad(about[0]) if about else np.zeros(len(tag), dtype=np.bool_)
+        bad = np.zeros(len(tag), dtype=np.bool_)
+        for quality, texts in zip(columns.quality, about, strict=True):
+            bad |= quality.bad(texts)
         codes: list[int] = []
         kept: list[int] = []
         values: list[float] = []
@@ -173,7 +185,7 @@ class Aligning:
         known = [place for place, name in enumerate(names) if name in self._codes]
         codes = np.array([self._codes[names[place]] for place in known], dtype=np.int64)
         values = values[:, known]
-        often = np.array([0 < alignment.tags[code].interval <= alignment.step for code in codes], dtype=np.bool_)
+        often = np.array([alignment.is_read_in_each_step(code) for code in codes], dtype=np.bool_)
         timed = np.isfinite(batch.seconds)
         if columns.sparse:
             often[:] = False
@@ -183,11 +195,12 @@ class Aligning:
 
     def _value(self, name: str, text: str | None) -> float:
         """Return the number of a reading, or of its word; NaN for a missing one, and for what historians write then."""
-        if text is None:
+        if text is None or text in self._missing:
             return math.nan
         if name in self._words:
             return math.nan if text.casefold() in BAD_WORDS else self._coded(name, [text])[0]
-        return to_number(text.replace(",", ".") if "." not in text else text, name, shown=text)
+        plain = without_groups(text)
+        return to_number(plain.replace(",", ".") if "." not in plain else plain, name, shown=text)
 
     def _coded(self, name: str, texts: Sequence[str | None]) -> list[float]:
         """Return texts as numbers of the words of their tag."""

@@ -99,24 +99,26 @@ class FittedScorer:
             decimal=options.decimal or reading.decimal,
             encoding=options.encoding or reading.encoding,
             times=reading.time_options(options.times),
+            missing=(*reading.missing, *reading.words),
         )
 
     def aligning(self, options: WatchOptions) -> Aligning | None:
         """Return the clock of the model, if it was fitted to readings; else one of its usual step, for readings."""
         step, hold = options.step_and_hold
-        known, late = self._model.reading.alignment, options.seconds("late")
+        reading, late = self._model.reading, options.seconds("late")
+        known, missing = reading.alignment, (*reading.missing, *reading.words)
         texts = [name for name, kind in self._kinds.items() if kind == "text"]
         if known is not None:
             if step is not None or hold is not None:
                 raise ParameterError("step", " cannot be changed: --model has a clock of its own.")
             tags = tuple(tag for tag in known.tags if tag.name in self._kinds)
-            return Aligning(replace(known, tags=tags), texts, late)
+            return Aligning(replace(known, tags=tags), texts, late, missing=missing)
         usual = [series.monitor.detector.model_.clock.step for series in self._series.values()]
         if (step is None and not (usual and usual[0] > 0)) or not self._kinds:
             return None
         numbers = [name for name in self._kinds if name not in texts]
         clock = plain_alignment(usual[0] if step is None else step, hold, numbers, texts)
-        return Aligning(clock, texts, late, always=step is not None)
+        return Aligning(clock, texts, late, always=step is not None, missing=missing)
 
     def begin(self, names: tuple[str, ...]) -> None:
         if self._bare and not self.variable_names:
