@@ -37,6 +37,7 @@ from penstock.bench.measures import (
     resampling_blocks,
     roc_auc,
     sensor_hits,
+    vus_buffer,
     vus_pr,
 )
 from penstock.bench.methods import (
@@ -257,7 +258,7 @@ def _judge(cell: Cell) -> dict[str, Any]:
             incidents = find_incidents(events.ranked, found.scores, evidence, expected, readings, starts, names)
             first, in_three = _named_sensors(events, incidents, causes)
         outcome |= {
-            "vus_pr": vus_pr(y_counted, scores, groups=runs[counted]),
+            "vus_pr": vus_pr(y_counted, scores, vus_buffer(data.X[taken]), groups=runs[counted]),
             "faults": events.n_faults,
             "in_n": events.in_n,
             "in_2n": events.in_2n,
