@@ -243,7 +243,7 @@ def _judge(cell: Cell) -> dict[str, Any]:
     }
     detail = _details(detector, X)
     # Rows that were learnt from in between part the others.
-    edges = [np.diff(each) != 0 for each in (groups, train) if each is not None]
+    edges = [each[1:] != each[:-1] for each in (groups, train) if each is not None]
     runs = np.cumsum(np.append(0, np.logical_or.reduce(edges) if edges else np.zeros(len(X) - 1, dtype=np.intp)))
     if cell.resampled:
         blocks = resampling_blocks(y_counted, None if stamps is None else stamps[counted], runs[counted])
