@@ -198,10 +198,11 @@ def memory(scores):
     return lag
 
 
-def episode_rate(scores, block, counted, tail):
+def episode_rate(scores, block, measured, only_counted, tail):
     """Start, L there, spread and power of the tail of maxima over blocks, the highest of which only count.
 
-    From the maximum of rank j = K/4 on to that of rank h = counted·K the excesses are summed, those above cut there.
+    From the maximum of rank j = K/4 on to that of rank h = measured·K, or K − only_counted, the excesses are summed,
+    those above cut there.
     For Gumbel's distribution the sum over the number of maxima between is κ slopes, by numerical integration. Three
     more maxima have the slope of the quartiles.
     """
@@ -209,7 +210,7 @@ def episode_rate(scores, block, counted, tail):
     edges = [int(k * len(scores) / count) for k in range(count + 1)]
     maxima = sorted(max(scores[a:b]) for a, b in pairwise(edges))
     j = int(count / 4)
-    h = min(max(math.ceil(counted * count), j + 2), count)
+    h = min(math.ceil(measured * count), count - only_counted)
     start = maxima[j - 1]
     total = sum(min(m, maxima[h - 1]) - start for m in maxima[j:])
     x = -math.log(-math.log(j / count))

@@ -19,7 +19,9 @@ FEWEST_BLOCKS = 10  # fewer say nothing about how rare a maximum is
 _MOST_BLOCKS = 200
 _MEMORY, _HIGH = 0.3, 0.9  # of the autocorrelation of "above this quantile"
 _LOW = 0.25  # quantile of the maxima at which the tail begins
-_COUNTED, _TAIL = {True: 0.90, False: 0.85}, {True: 8.0, False: 15.0}  # by whether scores are of later rows; see above
+# By whether scores are of later rows: which share of the blocks is measured, not only counted; how many, at least, of
+# the highest are only counted; the power of the tail for very many blocks.
+_MEASURED, _ONLY_COUNTED, _TAIL = {True: 0.90, False: 0.85}, {True: 0, False: 3}, {True: 8.0, False: 15.0}
 _PRIOR = 3.0  # blocks that the width of the body counts for in that of the tail
 _QUARTILES = 1.5725  # between the quartiles of Gumbel's distribution, in its slopes
 _LEAST_SPREAD = 0.05
@@ -71,7 +73,7 @@ def fit_episode_rate(scores: FloatArray, starts: BoolArray, *, later: bool) -> E
     edges = np.arange(count + 1) * len(scores) // count
     maxima = np.sort(np.maximum.reduceat(scores, edges[:-1]))
     low = int(_LOW * count)
-    high = min(max(int(np.ceil(_COUNTED[later] * count)), low + 2), count)
+    high = min(int(np.ceil(_MEASURED[later] * count)), count - _ONLY_COUNTED[later])
     start, seen = maxima[low - 1], high - low
     first, third = np.quantile(maxima, [0.25, 0.75])
     body = max(float(third - first) / _QUARTILES, _LEAST_SPREAD)
