@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from bench_detectors import Place, fits, made_place, write_data
 from sklearn.base import BaseEstimator
@@ -135,6 +136,20 @@ class Giver:
 
 class Oracle(Giver):
     uses_labels = True
+
+
+def test_runs_may_have_names() -> None:
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    y = np.isin(np.arange(60), [20, 21, 45]).astype(np.int64)
+    time = pd.date_range("2024-05-01", periods=60, freq="h")
+    runs = np.repeat(["pump", "valve", "pump"], 20)
+    named, numbered = (
+        outcome_of(Dataset("runs", X, y, time, groups=groups), "KNNDistance")
+        for groups in (runs, np.repeat([0, 1, 2], 20))
+    )
+    assert named["status"] == "ok", named["why"]
+    assert named["vus_pr"] == numbered["vus_pr"]
+    assert named["detail"] == numbered["detail"]
 
 
 # ---- Detectors
