@@ -540,7 +540,7 @@ def draw_picture(path: Path) -> None:
     figure, axes = plt.subplots(4, 1, figsize=(8, 8.5), sharex=True, layout="constrained")
     axes[0].plot(stamps, actual, color="#0072b2", label="measured")
     axes[0].plot(stamps, expected, color="#d55e00", linestyle="--", label="expected, given the other sensors")
-    axes[0].set(title=f"One sensor of 217: {name}", ylabel="°C")
+    axes[0].set(title=f"One sensor of {len(findings.names)}: {name}", ylabel="°C")
     axes[0].legend(frameon=False)
     axes[1].plot(stamps, actual - expected, color="#0072b2")
     axes[1].axhline(0, color="0.6", linewidth=0.8)

@@ -316,12 +316,15 @@ def _count_stretches(data: Dataset) -> NDArray[np.int64]:
         rated_rows, y = rate_later(data.X, data.train, minutes), data.y[~data.train]
     if not rated_rows.block:
         print(f"    {data.name} is not rated", flush=True)
-    stretches = rated_rows.stretches(SOME)
-    right = sum(bool(y[rows[0] : rows[-1] + 1].any()) for rows in stretches)
+    spans = [slice(rows[0], rows[-1] + 1) for rows in rated_rows.stretches(SOME)]
+    called = np.zeros(len(y), dtype=np.bool_)
+    for span in spans:
+        called[span] = True
+    right = sum(bool(y[span].any()) for span in spans)
     edges = np.flatnonzero(np.diff(np.concatenate([[0], y, [0]])))
     faults = list(zip(edges[::2], edges[1::2], strict=True))
-    touched = sum(bool((rated_rows.expected[first:last] <= SOME).any()) for first, last in faults)
-    return np.array([len(stretches), right, len(faults), touched])
+    touched = sum(bool(called[first:last].any()) for first, last in faults)
+    return np.array([len(spans), right, len(faults), touched])
 
 
 def print_faults(seeds: int) -> None:
