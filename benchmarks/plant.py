@@ -256,7 +256,7 @@ def run(sets: Sequence[str], seeds: Sequence[int], methods: Sequence[str], folde
     rows = results.rows[results.rows["dataset"].isin(series)]
     for name in sets:
         mine = rows[rows["dataset"].isin(read_set(name, tuple(seeds)))]
-        for later, regime in ((False, "(i) by itself"), (True, "(ii) learnt from a good period")):
+        for later, regime in ((False, "(i) by itself"), (True, "(ii) fitted to a good period")):
             some = mine[mine["dataset"].str.endswith(LATER) == later]
             print(f"\n{name} {regime}\n")
             print("\n".join(answer(some)) if len(some) else "no data")
@@ -299,7 +299,7 @@ def print_causes(seeds: list[int]) -> None:
     runs in which a valve was closed, flow and pressure are what the valve acts on.
     """
     for kind in ("plant", "varied", "asd", "smd", "skab"):
-        for learnt in (False, True) if kind in (*IN_PARTS, "skab") else (False,):
+        for later in (False, True) if kind in (*IN_PARTS, "skab") else (False,):
             found = []
             for data in SETS[kind](seeds):
                 if data.causes is None or data.train is None:
@@ -309,11 +309,11 @@ def print_causes(seeds: list[int]) -> None:
                     time, good = np.arange(len(X), dtype=float), data.X[data.train]
                 else:
                     rows, X, time, good = np.arange(data.n), data.X, _minutes(data.time), data.X[data.train]
-                judged = _incidents(X, time, good if learnt else None, list(data.names))
+                judged = _incidents(X, time, good if later else None, list(data.names))
                 for span in _fault_spans(data.causes[rows]):
                     named = _named(judged, span, 26 if kind in ("plant", "varied") else None)
                     found.append((named, set(str(data.causes[rows][span[0]]).split(";"))))
-            _print_named(f"{kind} {'(ii)' if learnt else '(i)'}", found)
+            _print_named(f"{kind} {'(ii)' if later else '(i)'}", found)
 
 
 def _fault_spans(causes: NDArray[Any]) -> list[NDArray[np.intp]]:
@@ -356,7 +356,7 @@ def _print_named(name: str, found: list[tuple[dict[str, list[str]] | None, set[s
 def _incidents(
     X: FloatArray, time: FloatArray, good: FloatArray | None, names: list[str]
 ) -> tuple[tuple[Incident, ...], FloatArray, list[str]]:
-    """The incidents of the 5 % highest rows, self-judged or learnt from good rows; the evidence, and the names."""
+    """The incidents of the 5 % highest rows, by themselves or fitted to good rows; the evidence, and the names."""
     detector = SensorDetector(random_state=0)
     if good is None:
         detector.fit(X, time=time)

@@ -341,11 +341,11 @@ def print_faults(seeds: int) -> None:
             X, stamps, faults = plant.table.to_numpy(), plant.table.index, plant.is_anomalous
             minutes = ((stamps - stamps[0]) / pd.Timedelta(minutes=1)).to_numpy(dtype=float)
             good = (np.arange(len(X)) < int(0.4 * len(X))) & ~faults
-            own, learnt = SensorDetector().fit(X, time=minutes), SensorDetector().fit(X[good], time=minutes[good])
-            later, n_later = learnt.score_series(X, time=minutes), int((~good).sum())
+            own, fitted = SensorDetector().fit(X, time=minutes), SensorDetector().fit(X[good], time=minutes[good])
+            later, n_later = fitted.score_series(X, time=minutes), int((~good).sum())
             certain = (
                 own.expected_by_chance(own.scores_, later=False) <= SOME,
-                (learnt.expected_by_chance(later, n_later) <= SOME) & ~good,
+                (fitted.expected_by_chance(later, n_later) <= SOME) & ~good,
             )
             called.append((_count_called(plant, own.scores_, certain[0]), _count_called(plant, later, certain[1])))
         for regime, counts in zip(("(i)", "(ii)"), np.mean(called, axis=0), strict=True):
