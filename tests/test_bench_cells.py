@@ -138,6 +138,16 @@ class Oracle(Giver):
     uses_labels = True
 
 
+def test_the_history_of_later_rows_begins_after_the_good_period() -> None:
+    """As in `penstock score` and `watch`."""
+    X = np.random.default_rng(0).normal(size=(400, 3)).cumsum(axis=0)
+    time = pd.date_range("2024-05-01", periods=400, freq="h")
+    train = np.arange(400) < 200
+    found = fit_and_score(SensorDetector(random_state=0), X, np.zeros(400), time=time, train=train)
+    fitted = SensorDetector(random_state=0).fit(X[train], time=time[train])
+    assert_array_equal(found.scores, fitted.score_series(X[~train], time=time[~train]))
+
+
 def test_runs_may_have_names() -> None:
     X = np.random.default_rng(0).normal(size=(60, 2))
     y = np.isin(np.arange(60), [20, 21, 45]).astype(np.int64)
