@@ -76,13 +76,16 @@ def block_maxima(values, most=50, fewest_rows=20):
     return [max(values[a:b]) for a, b in pairwise(edges)]
 
 
-def slow_changes_taken_out(residuals):
+def slow_changes_taken_out(residuals, starts):
     """(e − level)/max(1, spread) of one sensor; level and spread follow e with weight max(1/1000, 1/(row + 200)).
 
     The level follows e − level cut at ±0.5, the spread |e − level|/0.8, of which at most 1.5 counts.
     """
-    found, level, spread = [], 0.0, 1.0
-    for row, e in enumerate(residuals):
+    found, level, spread, row = [], 0.0, 1.0, -1
+    for e, start in zip(residuals, starts, strict=True):
+        row += 1
+        if start:
+            level, spread, row = 0.0, 1.0, 0
         if e == 0:  # missing
             found.append(0.0)
             continue
@@ -185,7 +188,7 @@ def memory(scores):
     High is above the 0.9 quantile; the autocorrelation of being high is below 0.3 there.
     """
     n, high = len(scores), float(np.quantile(scores, 0.9))
-    above = [float(score > high) for score in scores]
+    above = [float(score > high or score == max(scores)) for score in scores]
     mean = sum(above) / n
     above = [each - mean for each in above]
     variance = sum(each * each for each in above) / n or 1.0

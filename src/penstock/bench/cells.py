@@ -225,8 +225,9 @@ def _judge(cell: Cell) -> dict[str, Any]:
     stamps = None if data.time is None or cell.method.order == "shuffled" else data.time[taken]
     groups = None if data.groups is None else data.groups[taken]
     learnt = slice(None) if train is None else train
-    X = learn_scaling(X[learnt]).apply(X)  # columns to [0, 1], for all methods alike
     detector = build(cell.method.detector, cell.method.parameters, cell.seed)
+    if not hasattr(detector, "judge_series"):  # detectors of series have units of their own
+        X = learn_scaling(X[learnt]).apply(X)  # columns to [0, 1], for all others alike
     if np.isnan(X).any() and not takes_missing(detector):
         X = np.where(np.isnan(X), np.nan_to_num(np.nanmedian(X[learnt], axis=0)), X)
     wall, cpu = time.perf_counter(), time.process_time()

@@ -15,7 +15,7 @@ import numpy as np
 from penstock._types import BoolArray, FloatArray
 
 WELL_ABOVE_USUAL = 3.0  # a score, in spreads of block maxima, for where no rate is known
-FEWEST_BLOCKS = 10  # fewer say nothing about how rare a maximum is
+_FEWEST_ROWS, _FEWEST_BLOCKS = 250, 10  # fewer say nothing about how rare a maximum is
 _MOST_BLOCKS = 200
 _MEMORY, _HIGH = 0.3, 0.9  # of the autocorrelation of "above this quantile"
 _LOW = 0.25  # quantile of the maxima at which the tail begins
@@ -59,7 +59,7 @@ class EpisodeRate:
 
 
 def fit_episode_rate(scores: FloatArray, starts: BoolArray, *, later: bool) -> EpisodeRate | None:
-    """Fit to scores of rows in order of time; None if they are too few for ten blocks.
+    """Fit to scores of rows in order of time; None if they are fewer than 250, or too few for ten blocks.
 
     starts : (n,) where the history begins anew.
     later : whether these are scores of a good period, each by a model of other rows, for rows that follow it. Else the
@@ -68,7 +68,7 @@ def fit_episode_rate(scores: FloatArray, starts: BoolArray, *, later: bool) -> E
     """
     block = max(_memory(scores, starts), len(scores) // _MOST_BLOCKS, 1)
     count = len(scores) // block
-    if count < FEWEST_BLOCKS:
+    if count < _FEWEST_BLOCKS or len(scores) < _FEWEST_ROWS:
         return None
     edges = np.arange(count + 1) * len(scores) // count
     maxima = np.sort(np.maximum.reduceat(scores, edges[:-1]))
@@ -96,7 +96,8 @@ def _gumbel_total(low: float, high: float) -> float:
 
 def _memory(scores: FloatArray, starts: BoolArray) -> int:
     """Return the number of rows after which a high score hardly makes another one more likely."""
-    above = (scores > np.quantile(scores, _HIGH)).astype(np.float64)
+    high = min(float(np.quantile(scores, _HIGH)), float(np.nextafter(scores.max(), -np.inf)))  # the highest may be equal
+    above = (scores > high).astype(np.float64)
     above -= above.mean()
     lag, variance = 1, float((above**2).mean()) or 1.0
     run = np.cumsum(starts)

@@ -155,16 +155,20 @@ def compare_channel(
 
 
 @kernel
-def take_out_slow_changes(residuals: Array, levels: Array, rows: int, out: Array) -> int:
+def take_out_slow_changes(residuals: Array, runs: Array, levels: Array, rows: int, out: Array) -> int:
     """Residuals (n, q) less a level, over a spread, which follow each sensor slowly.
 
     Both are bounded: in 1,000 rows the level moves by at most half the usual spread, and the spread at most doubles.
     So a season is taken out, and a fault that lasts stays visible. A residual of 0 stays 0, as the reading is missing
     (or, of scores, not above the usual), and says nothing of the level. `levels` (2, q), level and spread, go in and
-    out; `rows` were followed before, and the number after these is returned. `out` may be `residuals`.
+    out, and begin as 0 and 1 where another run does (`runs`, (n,)). `rows` were followed since; the number after these
+    is returned. `out` may be `residuals`.
     """
     n, q = residuals.shape
     for i in range(n):
+        if runs[i]:
+            rows = 0
+            levels[0, :], levels[1, :] = 0.0, 1.0
         share = max(_SLOW, 1.0 / (rows + _FAST))
         for j in range(q):
             if residuals[i, j] == 0.0:
@@ -298,6 +302,7 @@ def follow_residuals(
     residuals: Array,
     Z: Array,
     starts: Array,
+    runs: Array,
     shares: Array,
     activity: tuple[Array, Array, Array, Array, Array],
     judged: Array,
@@ -308,13 +313,13 @@ def follow_residuals(
     rows: int,
     scores: Array,
     evidence: Array,
-) -> int:
+) -> tuple[int, int]:
     """Scores (n,) and evidence (n, q) of rows by what came before.
 
     `shares` (2 + h, n) are the weights of new rows over 4 and 16 rows and over the horizons; `activity`, `calibration`
     and `judged` (q,), as numbers of columns, are parts of a `TimeLayer`. `state` is the last place (d,), the means of
     movement (2, 1) and of the channels (h, q), and the slow levels (2, q), which followed so many `rows`: it goes in
-    and out, as does `evidence`, which begins as 0. Returns the rows since the history began.
+    and out, as does `evidence`, which begins as 0. Returns the rows since the history began, and those followed.
     """
     center, directions, typical, coefficients, floors = activity
     by, powers, edges, usual_tops, leads = calibration
@@ -330,7 +335,7 @@ def follow_residuals(
         for k in range(q):
             j = judged[k]
             E[i, k] = residuals[i, j] / sqrt(max(variances[i, j], floors[j]))
-    take_out_slow_changes(E, levels, rows, E)
+    rows = take_out_slow_changes(E, runs, levels, rows, E)
     channel, tops = np.empty((n, q)), np.empty((n, 2))
     scores[:] = 0.0
     for h in range(len(by)):
@@ -344,7 +349,7 @@ def follow_residuals(
             scores[i] += one * one + five * five
     for i in range(n):
         scores[i] = sqrt(scores[i] / usual_tops.size)
-    return since
+    return since, rows
 
 
 @kernel

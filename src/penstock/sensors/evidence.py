@@ -342,10 +342,11 @@ class TimeLayer:
         """
         scores, evidence = np.empty(len(Z)), np.zeros((len(Z), len(self._columns)))
         moved, usual = self.activity, self.calibration
-        state.activity.since = follow_residuals(
+        since, rows = follow_residuals(
             residuals,
             Z,
             spacing.starts,
+            spacing.runs,
             spacing.shares_over(_LATER_HORIZONS),
             (moved.center, moved.directions, moved.typical, moved.coefficients, moved.floors),
             self._columns,
@@ -357,7 +358,7 @@ class TimeLayer:
             scores,
             evidence,
         )
-        state.rows += len(Z)
+        state.activity.since, state.rows = int(since), int(rows)
         return self.surprise.apply(scores), self.on_all_sensors(evidence)
 
     @cached_property
@@ -392,7 +393,7 @@ def learn_time_layer(
     activity = learn_activity(Z, residuals, spacing, kept)
     E = standardise(residuals, Z, spacing, activity, judged)
     q = int(judged.sum())
-    E, _ = follow_blocks(q, _without_slow_changes, (_first_levels(q), 0), E)
+    E, _ = follow_blocks(q, _without_slow_changes, (_first_levels(q), 0), E, spacing.runs)
     calibration, scores, _ = calibrate(later_channels(E, spacing), leads[judged], _LATER_QUANTILE)
     surprise = learn_surprise(scores)
     return TimeLayer(judged, activity, calibration, surprise), surprise.apply(scores)
@@ -403,9 +404,11 @@ def _first_levels(q: int) -> FloatArray:
     return np.array([np.zeros(q), np.ones(q)])
 
 
-def _without_slow_changes(state: tuple[FloatArray, int], E: FloatArray) -> tuple[FloatArray, tuple[FloatArray, int]]:
+def _without_slow_changes(
+    state: tuple[FloatArray, int], E: FloatArray, starts: BoolArray
+) -> tuple[FloatArray, tuple[FloatArray, int]]:
     levels, found = state[0].copy(), np.empty(E.shape)
-    rows = take_out_slow_changes(np.ascontiguousarray(E), levels, state[1], found)
+    rows = take_out_slow_changes(np.ascontiguousarray(E), starts, levels, state[1], found)
     return found, (levels, int(rows))
 
 

@@ -117,6 +117,7 @@ class Spacing:
 
     starts: BoolArray  # (n,) where the history begins anew, and at the first row
     steps: FloatArray  # (n,) time since the row before in usual steps; 1 where rows are evenly spaced
+    runs: BoolArray  # (n,) those starts with which another run begins: after a gap, slow levels still hold
     even: bool = False  # whether all steps are known to be 1
 
     def shares(self, horizon: int) -> FloatArray:
@@ -136,7 +137,7 @@ class Spacing:
     def reversed(self) -> Spacing:
         """Return the spacing of the same rows when time runs backwards."""
         ends, steps = np.append(self.starts[1:], True), np.append(self.steps[1:], 1.0)
-        return Spacing(ends[::-1].copy(), steps[::-1].copy())
+        return Spacing(ends[::-1].copy(), steps[::-1].copy(), np.append(self.runs[1:], True)[::-1].copy())
 
 
 @dataclass
@@ -170,24 +171,27 @@ class Clock:
         before = LastRow() if last is None else last
         starts, steps = np.zeros(n, dtype=np.bool_), np.ones(n)
         if not n:
-            return Spacing(starts, steps, True)
-        starts[0] = not before.begun
+            return Spacing(starts, steps, starts, True)
+        others = np.zeros(n, dtype=np.bool_)
+        others[0] = not before.begun
         if time is not None and self.step > 0:
             first = time[0] if before.time is None else before.time
             passed = np.diff(time, prepend=first)
-            starts |= (passed < 0) | (passed > self.gap)
+            others |= passed < 0
+            starts |= others | (passed > self.gap)
             relative = np.clip(passed / self.step, _SHORTEST_STEP, None)
             steps = np.where(starts | (np.abs(relative - 1) < _JITTER), 1.0, relative)
             steps[0] = 1.0 if before.time is None else steps[0]
         if runs is not None:
             labels = np.asarray(runs)
-            starts[1:] |= labels[1:] != labels[:-1]
-            starts[0] |= before.run is not None and labels[0] != before.run
+            others[1:] |= labels[1:] != labels[:-1]
+            others[0] |= before.run is not None and labels[0] != before.run
+        starts |= others
         if last is not None:
             last.time = None if time is None else float(time[-1])
             last.run = None if runs is None else np.asarray(runs)[-1]
             last.begun = True
-        return Spacing(starts, steps, time is None or not self.step > 0)
+        return Spacing(starts, steps, others, time is None or not self.step > 0)
 
 
 def learn_clock(time: FloatArray | None, runs: Any = None) -> Clock:
