@@ -1,13 +1,14 @@
 """Peers of `SensorDetector` for benchmarks/plant.py: what a process engineer or a TSB-AD user would try first.
 
 Each learns from rows in order of time and scores these (`scores_`) or later rows (`anomaly_score`) by what came before
-them. Readings are brought to mean 0 and variance 1 by the training rows, and cut at 30.
+them. Columns that never moved in the training rows are left out: any move of them would be infinitely large. Readings
+are brought to mean 0 and variance 1 by the training rows, and cut at 30.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -24,6 +25,7 @@ _LARGEST = 30.0  # standard deviations
 _KEPT = 0.9  # of the variance, by principal components
 _MOST_COLUMNS, _MOST_WINDOWS = 60, 6000  # windows of more columns are made of as many principal components
 _AT_A_TIME = 4000  # windows in memory
+Score = Callable[[FloatArray], FloatArray]  # of rows
 
 
 def mean_of_six(scores: FloatArray) -> FloatArray:
@@ -32,63 +34,53 @@ def mean_of_six(scores: FloatArray) -> FloatArray:
 
 
 class _Peer:
-    """Learn a function of rows; training rows are scored by it as later ones are."""
+    """Learn a function of rows; training rows are scored by it as later ones are, unless they have scores already."""
 
     def fit(self, X: FloatArray) -> Self:
-        self.score_ = self._learn(X)
-        self.scores_ = self.score_(X)
+        moves = np.ptp(X, axis=0) > 0
+        self.moves_ = moves if moves.any() else ~moves
+        self.score_, scores = self._learn(X[:, self.moves_])
+        self.scores_ = self.anomaly_score(X) if scores is None else scores
         return self
 
     def anomaly_score(self, X: FloatArray) -> FloatArray:
-        return self.score_(X)
+        return self.score_(X[:, self.moves_])
 
-    def _learn(self, X: FloatArray) -> Callable[[FloatArray], FloatArray]:
+    def _learn(self, X: FloatArray) -> tuple[Score, FloatArray | None]:
         raise NotImplementedError
 
 
-class MeanOfSix:
+class DetectorMean(_Peer):
     """Mean of the last six scores of `Detector`."""
 
-    def fit(self, X: FloatArray) -> Self:
-        self.detector_ = self._made().fit(X)
-        self.scores_ = mean_of_six(self.detector_.scores_)
-        return self
-
-    def anomaly_score(self, X: FloatArray) -> FloatArray:
-        return mean_of_six(self.detector_.anomaly_score(X))
-
-    def _made(self) -> Any:
-        return Detector(random_state=0)
+    def _learn(self, X: FloatArray) -> tuple[Score, FloatArray | None]:
+        detector = Detector(random_state=0).fit(X)
+        return lambda rows: mean_of_six(detector.anomaly_score(rows)), mean_of_six(detector.scores_)
 
 
-class NeighbourMean(MeanOfSix):
-    """Mean of the last six distances to the fifth neighbour, among standardised readings."""
+class NeighbourMean(_Peer):
+    """Mean of the last six distances to the fifth neighbour."""
 
-    def fit(self, X: FloatArray) -> Self:
-        self.units_ = _Units(X)
-        return super().fit(self.units_(X))
-
-    def anomaly_score(self, X: FloatArray) -> FloatArray:
-        return super().anomaly_score(self.units_(X))
-
-    def _made(self) -> Any:
-        return KNNDistance(n_neighbors=5, scale=None)
+    def _learn(self, X: FloatArray) -> tuple[Score, FloatArray | None]:
+        units = _Units(X)
+        detector = KNNDistance(n_neighbors=5, scale=None).fit(units(X))
+        return lambda rows: mean_of_six(detector.anomaly_score(units(rows))), mean_of_six(detector.scores_)
 
 
 class Ridge(_Peer):
     """The largest leave-one-out residual of a row, in its usual spread, mean of six."""
 
-    def _learn(self, X: FloatArray) -> Callable[[FloatArray], FloatArray]:
+    def _learn(self, X: FloatArray) -> tuple[Score, FloatArray | None]:
         units = _Units(X)
         model = learn_leave_one_out(units(X), np.ones(len(X)))
         spread = model.residuals(units(X)).std(axis=0) + 1e-9
-        return lambda rows: mean_of_six(np.abs(model.residuals(units(rows)) / spread).max(axis=1))
+        return lambda rows: mean_of_six(np.abs(model.residuals(units(rows)) / spread).max(axis=1)), None
 
 
 class ProcessControl(_Peer):
     """Hotelling's T² and SPE of a PCA, each over its 0.99 quantile, their sum, mean of six."""
 
-    def _learn(self, X: FloatArray) -> Callable[[FloatArray], FloatArray]:
+    def _learn(self, X: FloatArray) -> tuple[Score, FloatArray | None]:
         units = _Units(X)
         parts = PCA(_KEPT if X.shape[1] > 1 else None).fit(units(X))
 
@@ -100,29 +92,29 @@ class ProcessControl(_Peer):
             return inside, np.asarray((left**2).sum(axis=1))
 
         usual = [max(float(np.quantile(each, 0.99)), 1e-9) for each in both(X)]
-        return lambda rows: mean_of_six(np.add(*(each / by for each, by in zip(both(rows), usual, strict=True))))
+        return lambda rows: mean_of_six(np.add(*(each / by for each, by in zip(both(rows), usual, strict=True)))), None
 
 
 class KMeansAD(_Peer):
     """Distance of the last 20 rows to the nearest of 20 centres of such windows."""
 
-    def _learn(self, X: FloatArray) -> Callable[[FloatArray], FloatArray]:
+    def _learn(self, X: FloatArray) -> tuple[Score, FloatArray | None]:
         windows = _Windows(X)
         centres = MiniBatchKMeans(20, random_state=0, n_init=3).fit(windows.some(X))
-        return lambda rows: windows.each(rows, lambda some: centres.transform(some).min(axis=1))
+        return lambda rows: windows.each(rows, lambda some: centres.transform(some).min(axis=1)), None
 
 
 class WindowPCA(_Peer):
     """What a PCA of windows of 20 rows leaves of the last 20 rows."""
 
-    def _learn(self, X: FloatArray) -> Callable[[FloatArray], FloatArray]:
+    def _learn(self, X: FloatArray) -> tuple[Score, FloatArray | None]:
         windows = _Windows(X)
         parts = PCA(_KEPT, random_state=0).fit(windows.some(X))
 
         def left(some: FloatArray) -> FloatArray:
             return np.asarray(((some - parts.inverse_transform(parts.transform(some))) ** 2).sum(axis=1))
 
-        return lambda rows: windows.each(rows, left)
+        return lambda rows: windows.each(rows, left), None
 
 
 class Online:
@@ -140,8 +132,8 @@ class Online:
 class Position(_Peer):
     """The row number: a control."""
 
-    def _learn(self, X: FloatArray) -> Callable[[FloatArray], FloatArray]:
-        return lambda rows: np.arange(len(rows), dtype=float)
+    def _learn(self, X: FloatArray) -> tuple[Score, FloatArray | None]:
+        return lambda rows: np.arange(len(rows), dtype=float), None
 
 
 class _Units:
@@ -167,7 +159,7 @@ class _Windows:
         drawn = np.random.default_rng(0).permutation(len(windows))[:_MOST_WINDOWS]
         return windows[drawn].reshape(len(drawn), -1)
 
-    def each(self, X: FloatArray, score: Callable[[FloatArray], FloatArray]) -> FloatArray:
+    def each(self, X: FloatArray, score: Score) -> FloatArray:
         """Return the score of each window, a few thousand of them in memory at a time."""
         windows = self._all(X)
         pieces = (windows[first : first + _AT_A_TIME] for first in range(0, len(X), _AT_A_TIME))

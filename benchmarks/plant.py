@@ -234,7 +234,7 @@ METHODS = {
         Method("KNN", "KNNDistance"),
         Method("IForest", "sklearn.ensemble.IsolationForest"),
         Method("PCA", "sklearn.decomposition.PCA", {"n_components": 0.9}),
-        Method("Detector, mean of 6", "peers.MeanOfSix"),
+        Method("Detector, mean of 6", "peers.DetectorMean"),
         Method("ridge, mean of 6", "peers.Ridge"),
         Method("T2+SPE, mean of 6", "peers.ProcessControl"),
         Method("KNN, mean of 6", "peers.NeighbourMean"),
