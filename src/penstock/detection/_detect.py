@@ -184,6 +184,7 @@ class Job:
             "modes": str(plan.modes) or None,
             "settle": shown(self.settle),
             "training": training,
+            "fitted until": None if table.time is None else str(table.time[trained].max()),
             **self.periods.described(),
             **self.labels.described(),
             "random_state": shown(options.random_state),
@@ -192,7 +193,7 @@ class Job:
             **{name: version(name) for name in _LIBRARIES},
         }
         units = {name: plan.units[name] for name in inputs.names}
-        reading = replace(self.reading, time_reader=table.time_reader, alignment=table.alignment)
+        reading = replace(self.reading, time_reader=table.time_reader, alignment=table.alignment, words=table.words)
         model = Model(reading, inputs, plan.modes, parts, units, settings, tuple(notes))
         return model, replace(prepared, notes=model.notes), learnt
 

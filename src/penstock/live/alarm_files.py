@@ -16,9 +16,9 @@ import numpy as np
 
 from penstock._messages import listed
 from penstock._types import FloatArray
+from penstock.explain import Label, labels_of
 from penstock.io import Batch, InputError, JsonLinesSink, OutputMark, TimeReader, continue_sink, open_sink
 from penstock.live.alarms import AlarmBook, Change, Event, Sensor, Verdict
-from penstock.live.feedback import Feedback, Label, labels_of
 from penstock.live.options import AlarmRules
 from penstock.live.scorers import Verdicts
 
@@ -82,9 +82,10 @@ class AlarmWriter:
         self, path: Path, asset: str, rules: AlarmRules, warn: Callable[[str], None], labels: Sequence[Label] = ()
     ) -> None:
         self._path, self._asset, self._rules, self._warn = path, asset, rules, warn
-        self.book, self._clock, self._feedback = AlarmBook(rules), AlarmClock(), Feedback(labels)
+        self.book, self._clock, self._labels = AlarmBook(rules), AlarmClock(), tuple(labels)
+        self.book.set_labels(labels)
         self._sink: JsonLinesSink | None = None
-        if labels and all(label.asset != asset for label in labels):
+        if labels and not any(label.is_about(asset) for label in labels):
             others = listed(sorted({label.asset for label in labels}))
             warn(f"No label has an effect: they are of {others}, and this stream is {asset!r:.100}.")
 
@@ -109,7 +110,7 @@ class AlarmWriter:
         if clock.counts_rows is None and times and batch.seconds is None:
             self._warn(f"The time {str(times[0])!r:.40} cannot be read: for alarms, rows count as a minute apart.")
         seconds = clock.seconds(batch.seconds, first_row, len(found.scores.scores))
-        events = self.book.update(map(self._feedback.apply, found.for_alarms(self._asset, seconds, names)))
+        events = self.book.update(found.for_alarms(self._asset, seconds, names))
         self._sink.write_lines(b"".join(event_line(event, self._clock) for event in events))
         return bool(events)
 
@@ -118,7 +119,7 @@ class AlarmWriter:
         assert self._sink is not None
         self._sink.sync()
         state = {"asset": self._asset, "book": self.book.state(), "clock": self._clock.state()}
-        packed = json.dumps({**state, "feedback": self._feedback.state()}, allow_nan=False)
+        packed = json.dumps(state, allow_nan=False)
         return {"mark": self._sink.mark(), "state": np.frombuffer(packed.encode(), dtype=np.uint8)}
 
     def restore(self, saved: dict[str, Any]) -> None:
@@ -127,7 +128,7 @@ class AlarmWriter:
         state = json.loads(bytes(saved["state"]))
         self._asset, self._clock = str(state["asset"]), AlarmClock.restore(state["clock"])
         self.book = AlarmBook.restore(state["book"])
-        self._feedback.restore(state["feedback"])
+        self.book.set_labels(self._labels)
 
     def close(self) -> None:
         """Close the file."""

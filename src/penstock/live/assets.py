@@ -17,6 +17,7 @@ import numpy as np
 
 from penstock._messages import odd_character
 from penstock._types import FloatArray
+from penstock.explain import MOST_LABELS, Label
 from penstock.io import (
     AlignedSource,
     AnySource,
@@ -29,7 +30,6 @@ from penstock.io import (
     open_feed,
 )
 from penstock.live.alarms import AlarmBook, Event, Notification, Verdict
-from penstock.live.feedback import Feedback, Label
 from penstock.live.options import AlarmRules, AssetOptions
 from penstock.live.scorers import Scorer, Verdicts
 from penstock.live.store import AssetRecord, Judged, Readings, Store
@@ -54,7 +54,7 @@ class Asset:
         watched = options.watch_options()
         self._table = scorer.table_options(watched.table)
         self.layouts: dict[str, Any] = positions.pop("layouts", {})
-        self.new_layout = False
+        self.new_layout = self.new_columns = False
         self._saved = time.time() - _STATE_SECONDS * (record.id % 10) / 10  # so that not all are saved at once
         self._last: dict[str, Any] = {"score": None, "threshold": None, "reason": ""}
         self._lately: deque[bool] = deque(maxlen=_LATELY)  # of the last rows, which have a score
@@ -67,8 +67,15 @@ class Asset:
         self.aligning = scorer.aligning(watched)
         if self.aligning is not None:
             self._table = self.aligning.options(self._table)
-            if positions.get("aligner") is not None:
-                self.aligning.restore(positions.pop("aligner"))
+            waiting = positions.pop("aligner", None)
+            if not all(map(self.aligning.fits, (waiting, positions.get("file", {}).get("aligner")))):
+                log.warning(
+                    "%s: the model has other tags; readings of the step that is not over are not used", record.name
+                )
+                waiting = None
+                positions |= {"file": {**positions["file"], "aligner": None}} if "file" in positions else {}
+            if waiting is not None:
+                self.aligning.restore(waiting)
         self.source: AnySource | None = None
         if options.input is not None:
             self.source = self._rows(open_feed(options.input, follow=True, wait=False))
@@ -132,7 +139,7 @@ class Asset:
             raise InputError(f"The name {odd!a:.100} holds {odd_character(odd)}, which is no character of a text.")
         if known is None:
             self.scorer.begin(columns)
-            self.record.columns = columns
+            self.record.columns, self.new_columns = columns, True
         elif known != columns:
             raise InputError(f"The rows have the columns {', '.join(columns)}, but this asset has {', '.join(known)}.")
 
@@ -151,7 +158,7 @@ class Asset:
         seconds = np.delete(seconds, list(refused)) if refused else seconds
         if not len(batch.values):
             return None, [], refused
-        place = (record.rows + 1, now, seconds, None if batch.seconds is None else batch.times)
+        place = (record.rows + 1, now, seconds, None if batch.seconds is None else batch.times, record.version)
         record.rows += len(batch.values)
         record.newest, record.received = float(seconds[-1]), now
         record.counts.update(found.counts(batch))
@@ -191,14 +198,19 @@ class Asset:
         """Return the newest in plain values."""
         record = self.record
         when = {"row": record.rows, "time": record.newest, "received": record.received}
-        return {"asset": record.name, **when, **self._last, "counts": dict(record.counts)}
+        return {
+            "asset": record.name,
+            "model": record.version,
+            **when,
+            **self._last,
+            "counts": dict(record.counts),
+        }
 
 
 class Book:
     """The alarms of a group of assets, with a clock: the newest time of the data plus what has passed since."""
 
     def __init__(self, name: str, rules: AlarmRules, labels: Iterable[Label], saved: dict[str, Any] | None) -> None:
-        self.feedback = Feedback(labels)
         self.name, self.dirty = name, False
         self.rows: dict[str, int] = {}
         self._newest: float | None = None
@@ -208,7 +220,7 @@ class Book:
         else:
             self.book = AlarmBook.restore(saved["book"], rules)
             self.rows, self._newest = saved["rows"], saved["newest"]
-            self.feedback.restore(saved["feedback"])
+        self.book.set_labels(labels)
         self.begin_clock()
 
     def begin_clock(self) -> None:
@@ -221,7 +233,7 @@ class Book:
 
     def take(self, asset: str, verdicts: Sequence[Verdict], row: int) -> list[Event]:
         """Take the verdicts up to this row of an asset."""
-        events = self.named(self.book.update(map(self.feedback.apply, verdicts)))
+        events = self.named(self.book.update(verdicts))
         self.rows[asset] = max(row, self.rows.get(asset, 0))
         if verdicts:
             newest = max(each.time for each in verdicts)
@@ -254,8 +266,21 @@ class Book:
 
     def state(self) -> dict[str, Any]:
         """Return plain data for JSON, with which a book goes on."""
-        plain = {"rows": self.rows, "newest": self._newest}
-        return {"book": self.book.state(), "feedback": self.feedback.state(), **plain}
+        return {"book": self.book.state(), "rows": self.rows, "newest": self._newest}
+
+
+def known_labels(labels: Iterable[Label], assets: Iterable[Asset]) -> list[Label]:
+    """Return the labels that act: of each asset the newest 100 of a store, and those that its model keeps.
+
+    What a model keeps is about its asset.
+    """
+    found: list[Label] = []
+    acting = [each for each in labels if each.holds and each.pattern]
+    for asset in assets:
+        name = asset.record.name
+        found += [each for each in acting if each.is_about(name) or each.asset.startswith(f"{name}/")][-MOST_LABELS:]
+        found += [replace(each, asset=name) for each in asset.scorer.labels]
+    return found
 
 
 class _Lines(Feed):

@@ -121,6 +121,7 @@ class Monitor:
             raise ParameterError("alarms", " is needed where rules for alarms or labels are given.")
         if options.alarms is not None:
             labels = [] if options.labels is None else read_labels(options.labels)
+            labels = [*labels, *self._scorer.labels]
             name = stream_name(Path(options.input))
             self._alarms = AlarmWriter(options.alarms, name, rules or AlarmRules(), self._observer.warning, labels)
             self._settings |= self._alarms.settings()
