@@ -1,17 +1,23 @@
 """Print how often verdicts say that rows stand out: of normal tables, of tables with planted outliers, of real ones.
 
-    .venv/bin/python benchmarks/verdicts.py [--parts normal hard inliers planted real series faults] [--seeds 5]
+    .venv/bin/python benchmarks/verdicts.py [--parts normal hard inliers planted real series labelled faults]
 
 `Detector(random_state=0)`, fitted again without what stands out, then `expected_by_chance`. "nothing" is the share of
 tables in which nothing stands out: nominally 90 % of normal ones, 85–95 % is the bar for `normal` and `inliers`. `hard`
 are normal tables where the verdict is known to fail. Of the twenty data sets (PENSTOCK_DATA), the rows without a label
 are drawn at random for `inliers`; `real` are the sets as they are, 4,000 rows at most.
 
-`series` are records without faults in order of time, judged by `SensorDetector`: by itself (i), and the second half by
-the first (ii). "quiet" is the share in which no episode is expected less than 0.1 times by chance. Simulated plants
-keep their look-alikes: rare but legitimate states.
+`series` are records without faults in order of time, scored by `SensorDetector`: by itself (i), and the second half by
+the first (ii; of TEP the record d00_te by d00). They are made up, simulated plants with their look-alikes (rare but
+legitimate states), and the training parts of ASD, SMD and SMAP of at least 400 rows, whole and cut into pieces of 2,000
+to 5,000 rows. "rated" is the share of which certainty can be said, "quiet" the share of these in which no episode is
+expected at most 0.1 times by chance, nominally 90 %; then the episodes that are there for one that is expected at most
+0.1, 0.3, 1 and 3 times, stretches closer than a block of the rate taken as one. Expected are so many on average.
 
-`faults` are simulated plants with their faults, judged by themselves (i) and by the first 40 % without faults (ii): how
+`labelled` are the series of benchmarks/plant.py with faults: how many near-certain stretches there are, how many of
+them touch a fault, and how many faults are touched.
+
+`faults` are simulated plants with their faults, scored by themselves (i) and by the first 40 % without faults (ii): how
 many of the 13 faults are called near certain (expected at most 0.1 times by chance), and in how many other events that
 is said: of look-alikes, and of nothing at all; then how many of the 100 highest rows lie in faults and in look-alikes.
 """
@@ -22,27 +28,32 @@ import argparse
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from time import process_time
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from plant import LATER, SETS, read_set, tep_records
 from scipy.signal import lfilter
 
 from penstock import Detector, SensorDetector
-from penstock._types import FloatArray
+from penstock._types import BoolArray, FloatArray, IndexArray
+from penstock.bench import Dataset
 from penstock.certainty import SOME, Chance, expected_by_chance
 from penstock.detectors import scores_without_the_highest
 from penstock.explain import group_events
 from penstock.simulate import SimulatedPlant, simulate_hydropower
 
-BoolArray = NDArray[np.bool_]
 Generator = np.random.Generator
 DATA = Path(os.environ.get("PENSTOCK_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data") / "dami"
 BAR = (0.85, 0.95)
+LEVELS = (0.1, 0.3, 1.0, 3.0)  # expected by chance
+COLLECTIONS = ("plant", "varied", "nab", "skab", "asd", "tep", "smd", "smap")
+_SHORTEST, _PIECES = 400, (2000, 5000)  # rows
 
 
 @dataclass(frozen=True)
@@ -186,37 +197,134 @@ def slow(n: int, p: int, correlation: float, rng: Generator) -> FloatArray:
     return mixed
 
 
-def healthy_series(seeds: int) -> Iterator[tuple[str, FloatArray, FloatArray | None]]:
-    """Yield the name, the readings and the times of records without faults."""
+@dataclass(frozen=True)
+class HealthySeries:
+    """A record without faults: where it comes from, readings, minutes if known, rows of the good period."""
+
+    collection: str
+    X: FloatArray
+    n_good: int
+    minutes: FloatArray | None = None
+
+
+def healthy_series(seeds: int) -> Iterator[HealthySeries]:
+    """Yield records without faults of several origins."""
     for seed in range(seeds):
         rng = np.random.default_rng(seed)
         for n, p, correlation in ((3000, 6, 0.0), (3000, 6, 0.9), (6000, 6, 0.99), (6000, 20, 0.99), (3000, 1, 0.9)):
-            yield f"{n:,} x {p}, correlation {correlation}", slow(n, p, correlation, rng), None
+            yield HealthySeries("made up", slow(n, p, correlation, rng), n // 2)
         plant = simulate_hydropower(seed, faults=False).table
         minutes = ((plant.index - plant.index[0]) / pd.Timedelta(minutes=1)).to_numpy(dtype=float)
-        yield "plant without faults", plant.to_numpy(), minutes
-    table = pd.read_csv(DATA.parent / "industrial" / "ASD_servers.csv.gz")
-    names = [name for name in table.columns if name.startswith("m")]
-    for _server, part in table[table["part"] == "train"].groupby("server", sort=False):
-        yield "ASD, training parts", part[names].to_numpy(float), None
+        yield HealthySeries("plants", plant.to_numpy(), len(plant) // 2, minutes)
+    good, runs, _ = tep_records()
+    yield HealthySeries("TEP", np.vstack([good, runs["d00_te"][0]]), len(good))
+    rng = np.random.default_rng(0)
+    for kind in ("asd", "smd", "smap"):
+        for data in SETS[kind]([]):
+            X = data.X if data.train is None else data.X[data.train]
+            if len(X) < _SHORTEST or not np.ptp(X[: len(X) // 2], axis=0).any():
+                continue  # too short, or it never moves
+            yield HealthySeries(kind.upper(), X, len(X) // 2)
+            edges = np.append(0, np.cumsum(rng.integers(_PIECES[0], _PIECES[1] + 1, len(X) // _PIECES[0])))
+            for first, last in pairwise(edges[edges <= len(X)].tolist() if kind != "smap" else [0]):
+                yield HealthySeries(f"{kind.upper()}, pieces", X[first:last], (last - first) // 2)
+
+
+@dataclass(frozen=True)
+class RatedRows:
+    """What is said of a record: expected by chance for each row (n,), and the length of a block, 0 if not rated."""
+
+    expected: FloatArray
+    block: int
+
+    def stretches(self, level: float) -> list[IndexArray]:
+        """Return the rows expected at most so often, in stretches at least a block apart."""
+        rows = np.flatnonzero(self.expected <= level)
+        return np.split(rows, np.flatnonzero(np.diff(rows) > self.block) + 1) if len(rows) else []
+
+
+def rate_itself(X: FloatArray, minutes: FloatArray | None) -> RatedRows:
+    """Return what is said of a record by itself."""
+    detector = SensorDetector(random_state=0).fit(X, time=minutes)
+    rate = detector.rate_
+    return RatedRows(detector.expected_by_chance(detector.scores_, later=False), 0 if rate is None else rate.block)
+
+
+def rate_later(X: FloatArray, good: BoolArray, minutes: FloatArray | None) -> RatedRows:
+    """Return what is said of the rows that are not of the good period, by a model of it."""
+    first, second = (None, None) if minutes is None else (minutes[good], minutes[~good])
+    detector = SensorDetector(random_state=0).fit(X[good], time=first)
+    rate, scores = detector.later_rate_, detector.score_series(X[~good], time=second)
+    return RatedRows(detector.expected_by_chance(scores, len(scores)), 0 if rate is None else rate.block)
 
 
 def print_series(seeds: int) -> None:
-    """Print how often nothing stands out in records without faults."""
-    found: dict[str, list[tuple[float, float]]] = {}
-    for line, X, time in healthy_series(seeds):
-        own, half = SensorDetector().fit(X, time=time), len(X) // 2
-        first, second = (None, None) if time is None else (time[:half], time[half:])
-        learnt = SensorDetector().fit(X[:half], time=first)
-        later = learnt.score_series(X[half:], time=second).max()
-        highest = own.expected_by_chance(own.scores_.max(), later=False), learnt.expected_by_chance(later)
-        found.setdefault(line, []).append((float(highest[0]), float(highest[1])))
-    print(f"{'series':40s} {'records':>7s} {'quiet (i)':>9s} {'quiet (ii)':>10s} {'cannot say':>10s}")
-    for line, values in [*found.items(), ("all", [each for some in found.values() for each in some])]:
-        pairs = np.array(values)
-        known = np.isfinite(pairs)
-        quiet = [(pairs[known[:, k], k] >= SOME).mean() if known[:, k].any() else np.nan for k in (0, 1)]
-        print(f"{line:40s} {len(pairs):7d} {quiet[0]:9.0%} {quiet[1]:10.0%} {1 - known.mean():10.0%}", flush=True)
+    """Print how often nothing stands out in records without faults, and how many episodes there are."""
+    found: dict[str, dict[str, list[RatedRows]]] = {"(i)": {}, "(ii)": {}}
+    for record in healthy_series(seeds):
+        good = np.arange(len(record.X)) < record.n_good
+        itself = [rate_itself(record.X, record.minutes)]
+        if record.collection == "TEP":  # two runs, each by itself
+            itself = [rate_itself(record.X[rows], None) for rows in (good, ~good)]
+        found["(i)"].setdefault(record.collection, []).extend(itself)
+        found["(ii)"].setdefault(record.collection, []).append(rate_later(record.X, good, record.minutes))
+    levels = "".join(f"{f'at {level}':>8s}" for level in LEVELS)
+    for regime, by_collection in found.items():
+        print(f"{regime:14s} {'records':>8s} {'rated':>7s} {'quiet':>7s} {levels}")
+        lines = []
+        for collection, rated_rows in by_collection.items():
+            rated = [one for one in rated_rows if one.block]
+            counts = np.array([[len(one.stretches(level)) for level in LEVELS] for one in rated])
+            quiet = float((counts[:, 0] == 0).mean())
+            lines.append((len(rated_rows), len(rated) / len(rated_rows), quiet, *counts.mean(axis=0)))
+            _print_rates(collection, lines[-1])
+        weights = np.array([line[0] for line in lines])
+        table = np.array(lines)[:, 1:]
+        _print_rates("all records", (weights.sum(), *(weights @ table / weights.sum())))
+        _print_rates("mean of these", (len(lines), *table.mean(axis=0)))
+
+
+def _print_rates(name: str, line: Sequence[float]) -> None:
+    n, rated, quiet, *counts = line
+    print(f"{name:14s} {n:8.0f} {rated:7.0%} {quiet:7.0%} " + "".join(f"{count:8.2f}" for count in counts), flush=True)
+
+
+def print_labelled(seeds: int) -> None:
+    """Print near-certain stretches of series with faults, and the faults that they touch."""
+    for later, regime in ((False, "(i)"), (True, "(ii)")):
+        print(f"{regime:14s} {'near certain':>12s} {'touch a fault':>14s} {'faults':>7s} {'touched':>8s}")
+        totals = np.zeros(4, dtype=np.int64)
+        for name in COLLECTIONS:
+            counts = np.zeros(4, dtype=np.int64)
+            for each, data in read_set(name, tuple(range(seeds))).items():
+                if each.endswith(LATER) == later:
+                    counts += _count_stretches(data)
+            if counts[2]:
+                print(f"{name:14s} {counts[0]:12d} {counts[1]:14d} {counts[2]:7d} {counts[3]:8d}", flush=True)
+            totals += counts
+        print(f"{'all':14s} {totals[0]:12d} {totals[1]:14d} {totals[2]:7d} {totals[3]:8d}", flush=True)
+
+
+def _count_stretches(data: Dataset) -> NDArray[np.int64]:
+    """Count near-certain stretches, those that touch a fault, faults, and those that are touched."""
+    minutes = None
+    if data.time is not None and data.groups is None:
+        minutes = ((data.time - data.time[0]) / pd.Timedelta(minutes=1)).to_numpy(dtype=float)
+    if data.train is None:
+        rated_rows, y = rate_itself(data.X, minutes), data.y
+    else:
+        rated_rows, y = rate_later(data.X, data.train, minutes), data.y[~data.train]
+    if not rated_rows.block:
+        print(f"    {data.name} is not rated", flush=True)
+    spans = [slice(rows[0], rows[-1] + 1) for rows in rated_rows.stretches(SOME)]
+    called = np.zeros(len(y), dtype=np.bool_)
+    for span in spans:
+        called[span] = True
+    right = sum(bool(y[span].any()) for span in spans)
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], y, [0]])))
+    faults = list(zip(edges[::2], edges[1::2], strict=True))
+    touched = sum(bool(called[first:last].any()) for first, last in faults)
+    return np.array([len(spans), right, len(faults), touched])
 
 
 def print_faults(seeds: int) -> None:
@@ -233,11 +341,11 @@ def print_faults(seeds: int) -> None:
             X, stamps, faults = plant.table.to_numpy(), plant.table.index, plant.is_anomalous
             minutes = ((stamps - stamps[0]) / pd.Timedelta(minutes=1)).to_numpy(dtype=float)
             good = (np.arange(len(X)) < int(0.4 * len(X))) & ~faults
-            own, learnt = SensorDetector().fit(X, time=minutes), SensorDetector().fit(X[good], time=minutes[good])
-            later, n_later = learnt.score_series(X, time=minutes), int((~good).sum())
+            own, fitted = SensorDetector().fit(X, time=minutes), SensorDetector().fit(X[good], time=minutes[good])
+            later, n_later = fitted.score_series(X, time=minutes), int((~good).sum())
             certain = (
                 own.expected_by_chance(own.scores_, later=False) <= SOME,
-                (learnt.expected_by_chance(later, n_later) <= SOME) & ~good,
+                (fitted.expected_by_chance(later, n_later) <= SOME) & ~good,
             )
             called.append((_count_called(plant, own.scores_, certain[0]), _count_called(plant, later, certain[1])))
         for regime, counts in zip(("(i)", "(ii)"), np.mean(called, axis=0), strict=True):
@@ -265,7 +373,7 @@ def _count_called(plant: SimulatedPlant, scores: FloatArray, flags: BoolArray) -
 
 
 # Parts in order of time print their own tables.
-IN_TIME = {"series": print_series, "faults": print_faults}
+IN_TIME = {"series": print_series, "labelled": print_labelled, "faults": print_faults}
 
 # A part yields cases; `judge` says what is made of each.
 PARTS: dict[str, Callable[[int], Iterator[Case]]] = {

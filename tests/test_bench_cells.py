@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from bench_detectors import Place, fits, made_place, write_data
 from sklearn.base import BaseEstimator
@@ -21,7 +22,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.neighbors import LocalOutlierFactor
 from sklearn.svm import OneClassSVM
 
-from penstock import KNNDistance, LoMST
+from penstock import KNNDistance, LoMST, SensorDetector
 from penstock.bench import Dataset, Method, Study, load_file, read_results, run_study
 from penstock.bench.cells import Cell, code_digest, forget_digests, plan, run_cell
 from penstock.bench.methods import (
@@ -135,6 +136,36 @@ class Giver:
 
 class Oracle(Giver):
     uses_labels = True
+
+
+def test_later_rows_of_a_series_are_scored_as_score_and_watch_do() -> None:
+    """In the units of the file, and with a history that begins after the good period."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=(400, 3)).cumsum(axis=0), np.full(400, 100.0)])
+    X[300:, 3] = 100.2  # a set point that never moved: little news, by its level
+    y = ((np.arange(400) >= 340) & (np.arange(400) < 350)).astype(np.int64)
+    X[340:350, 0] += 20
+    time, train = pd.date_range("2024-05-01", periods=400, freq="h"), np.arange(400) < 200
+    outcome = outcome_of(Dataset("series", X, y, time, train=train), "SensorDetector", 0)
+    fitted = SensorDetector(random_state=0).fit(X[train], time=time[train])
+    scores = fitted.score_series(X[~train], time=time[~train])
+    found = fit_and_score(SensorDetector(random_state=0), X, y, time=time, train=train)
+    np.testing.assert_array_equal(found.scores, scores)
+    assert outcome["average_precision"] == pytest.approx(average_precision_score(y[~train], scores), abs=1e-12)
+
+
+def test_runs_may_have_names() -> None:
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    y = np.isin(np.arange(60), [20, 21, 45]).astype(np.int64)
+    time = pd.date_range("2024-05-01", periods=60, freq="h")
+    runs = np.repeat(["pump", "valve", "pump"], 20)
+    named, numbered = (
+        outcome_of(Dataset("runs", X, y, time, groups=groups), "KNNDistance")
+        for groups in (runs, np.repeat([0, 1, 2], 20))
+    )
+    assert named["status"] == "ok", named["why"]
+    assert named["vus_pr"] == numbered["vus_pr"]
+    assert named["detail"] == numbered["detail"]
 
 
 # ---- Detectors

@@ -18,6 +18,7 @@ from penstock.bench import (
     resampled_precision,
     resampling_blocks,
     sensor_hits,
+    vus_buffer,
     vus_pr,
 )
 
@@ -70,12 +71,17 @@ def test_vus_pr_is_its_twin(given_series: tuple[list[int], list[float], list[int
     assert vus_pr(labels, scores, buffer, groups=runs) == pytest.approx(expected, abs=1e-12)
 
 
-def test_the_buffer_of_vus_pr_is_the_median_length_of_the_anomalies() -> None:
+def test_the_buffer_of_vus_pr_is_the_period_that_tsb_ad_finds() -> None:
+    """`naive.period` follows the published rule; the limits are those of TSB-AD."""
+    rows = np.arange(2000)
+    noise = np.random.RandomState(0).rand(2000)
+    assert vus_buffer(np.sin(2 * np.pi * rows / 48) + 0.3 * noise) == naive.period(np.sin(2 * np.pi * rows / 48)) == 48
+    assert vus_buffer(noise) == naive.period(noise) != 125
+    two = np.column_stack([np.sin(2 * np.pi * rows / 30), np.sin(2 * np.pi * rows / 100)])
+    assert vus_buffer(two) == 30  # of the first column
+    assert vus_buffer(rows) == vus_buffer(np.ones(9)) == 125  # no peak
+    assert vus_buffer(np.sin(2 * np.pi * rows / 350)) == vus_buffer(rows % 4) == 125  # too long, too short
     labels, scores = published_case()
-    assert vus_pr(labels, scores) == vus_pr(labels, scores, 5)  # of 5 and 6 rows
-    long = np.repeat([0, 1, 0], 300)
-    noise = np.random.default_rng(0).random(900) + 0.2 * long
-    assert vus_pr(long, noise) == vus_pr(long, noise, 100)
     with pytest.raises(ValueError, match="buffer must be a number of rows from 0 on; got -1"):
         vus_pr(labels, scores, -1)
 

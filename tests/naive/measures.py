@@ -26,6 +26,17 @@ def vus_pr(labels, scores, largest, n_thresholds=250, runs=None):
     return sum(areas) / len(areas)
 
 
+def period(column):
+    """The lag of the highest peak of the autocorrelation, as TSB-AD (Liu and Paparrizos, 2024) finds the buffer."""
+    n, mean = len(column), sum(column) / len(column)
+    away = [value - mean for value in column]
+    lags = range(3, min(400, n - 1) + 1)
+    at = {lag: sum(away[row] * away[row - lag] for row in range(lag, n)) for lag in lags}
+    peaks = [lag for lag in lags if lag - 1 in at and lag + 1 in at and at[lag - 1] < at[lag] > at[lag + 1]]
+    best = max(peaks, key=at.get, default=0)
+    return best if 6 <= best <= 303 else 125
+
+
 def range_average_precision(labels, scores, length, n_thresholds, runs=None):
     """The area under precision and recall where labels fade out over length / 2 rows at both ends of an anomaly."""
     n, half = len(labels), length // 2

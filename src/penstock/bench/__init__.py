@@ -9,6 +9,7 @@ from penstock.bench.measures import (
     resampling_blocks,
     roc_auc,
     sensor_hits,
+    vus_buffer,
     vus_pr,
 )
 from penstock.bench.report import write_report
@@ -23,5 +24,5 @@ __all__ = [
     "compare_table", "conover", "event_measures", "failures", "find_lead", "friedman", "load_file", "mean_ranks",
     "method_summary", "nemenyi", "parse_settings", "pivot", "precision_at_n", "read_results", "read_settings",
     "resample_means", "resampled_precision", "resampling_blocks", "roc_auc", "run_study", "sensor_hits",
-    "true_detections", "vus_pr", "wilcoxon", "write_report",
+    "true_detections", "vus_buffer", "vus_pr", "wilcoxon", "write_report",
 ]  # fmt: skip

@@ -37,6 +37,7 @@ from penstock.bench.measures import (
     resampling_blocks,
     roc_auc,
     sensor_hits,
+    vus_buffer,
     vus_pr,
 )
 from penstock.bench.methods import (
@@ -224,8 +225,9 @@ def _judge(cell: Cell) -> dict[str, Any]:
     stamps = None if data.time is None or cell.method.order == "shuffled" else data.time[taken]
     groups = None if data.groups is None else data.groups[taken]
     learnt = slice(None) if train is None else train
-    X = learn_scaling(X[learnt]).apply(X)  # columns to [0, 1], for all methods alike
     detector = build(cell.method.detector, cell.method.parameters, cell.seed)
+    if not hasattr(detector, "judge_series"):  # detectors of series have units of their own
+        X = learn_scaling(X[learnt]).apply(X)  # columns to [0, 1], for all others alike
     if np.isnan(X).any() and not takes_missing(detector):
         X = np.where(np.isnan(X), np.nan_to_num(np.nanmedian(X[learnt], axis=0)), X)
     wall, cpu = time.perf_counter(), time.process_time()
@@ -242,7 +244,7 @@ def _judge(cell: Cell) -> dict[str, Any]:
     }
     detail = _details(detector, X)
     # Rows that were learnt from in between part the others.
-    edges = [np.diff(each) != 0 for each in (groups, train) if each is not None]
+    edges = [each[1:] != each[:-1] for each in (groups, train) if each is not None]
     runs = np.cumsum(np.append(0, np.logical_or.reduce(edges) if edges else np.zeros(len(X) - 1, dtype=np.intp)))
     if cell.resampled:
         blocks = resampling_blocks(y_counted, None if stamps is None else stamps[counted], runs[counted])
@@ -257,7 +259,7 @@ def _judge(cell: Cell) -> dict[str, Any]:
             incidents = find_incidents(events.ranked, found.scores, evidence, expected, readings, starts, names)
             first, in_three = _named_sensors(events, incidents, causes)
         outcome |= {
-            "vus_pr": vus_pr(y_counted, scores, groups=runs[counted]),
+            "vus_pr": vus_pr(y_counted, scores, vus_buffer(data.X[taken]), groups=runs[counted]),
             "faults": events.n_faults,
             "in_n": events.in_n,
             "in_2n": events.in_2n,

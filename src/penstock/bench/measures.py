@@ -23,7 +23,9 @@ from penstock.explain.labels import fault_spans
 from penstock.ranking import checked_labels
 
 N_THRESHOLDS = 250  # of VUS-PR, as in TSB-AD
-LARGEST_BUFFER = 100  # rows, as in TSB-AD
+_NO_PERIOD = 125  # rows, the buffer where no period is found, as in TSB-AD
+_PERIODS = (6, 303)  # rows: the shortest and the longest period that counts, as in TSB-AD
+_MOST_LAGS, _MOST_ROWS = 400, 20_000  # by which and of which the period is found, as in TSB-AD
 DRAWS = 500  # of a bootstrap
 _FEWEST_BLOCKS = 2
 
@@ -46,7 +48,7 @@ def average_precision(y: ArrayLike, scores: ArrayLike) -> float:
     return float(average_precision_score(*checked_labels(y, scores)))
 
 
-def vus_pr(y: ArrayLike, scores: ArrayLike, buffer: int | None = None, *, groups: ArrayLike | None = None) -> float:
+def vus_pr(y: ArrayLike, scores: ArrayLike, buffer: int = 100, *, groups: ArrayLike | None = None) -> float:
     """Return VUS-PR, the volume under the surface of precision, recall and tolerance (Paparrizos et al., VLDB 2022).
 
     Labels fade out over a buffer at both ends of each anomaly, so that an alarm just before or after it counts in part;
@@ -61,9 +63,9 @@ def vus_pr(y: ArrayLike, scores: ArrayLike, buffer: int | None = None, *, groups
         1 for a row of an anomaly, 0 for the others, in order of time.
     scores : array-like of shape (n,)
         High is anomalous.
-    buffer : int, default=None
-        The longest buffer in rows, half of it on each side. None: the median length of the anomalies, at most 100.
-        Differs: TSB-AD takes the period of the series.
+    buffer : int, default=100
+        The longest buffer in rows, half of it on each side. For figures that compare with those of TSB-AD give the
+        period of the series, `vus_buffer(X)`; 100 is what TSB-AD takes where it is not told the period.
     groups : array-like of shape (n,), default=None
         Which run each row is of; a buffer ends where the run does.
 
@@ -75,10 +77,10 @@ def vus_pr(y: ArrayLike, scores: ArrayLike, buffer: int | None = None, *, groups
     Examples
     --------
     >>> y = [0, 0, 0, 1, 1, 1, 0, 0, 0, 0]
-    >>> round(vus_pr(y, [0, 0, 0, 5, 5, 5, 0, 0, 0, 0]), 3)
+    >>> round(vus_pr(y, [0, 0, 0, 5, 5, 5, 0, 0, 0, 0], 3), 3)
     1.0
     >>> late, lost = [0, 0, 0, 0, 5, 5, 5, 0, 0, 0], [5, 5, 0, 0, 5, 0, 0, 0, 0, 0]
-    >>> vus_pr(y, late) > average_precision(y, late) > vus_pr(y, lost)
+    >>> vus_pr(y, late, 3) > average_precision(y, late) > vus_pr(y, lost, 3)
     True
     """
     labels, values = checked_labels(y, scores)
@@ -88,8 +90,7 @@ def vus_pr(y: ArrayLike, scores: ArrayLike, buffer: int | None = None, *, groups
     first, last = fault_spans(labels.astype(np.bool_), clock_of(None, n, groups), 1)
     run = np.searchsorted(starts, first, side="right")
     lowest, highest = bounds[run - 1], bounds[run] - 1
-    longest = min(LARGEST_BUFFER, int(np.median(last - first + 1))) if buffer is None else buffer
-    if longest < 0:
+    if buffer < 0:
         raise ValueError(f"buffer must be a number of rows from 0 on; got {buffer!r}.")
     # A row is flagged from one of the thresholds on, the `reached`-th: all sums over flagged rows are cumulative.
     ordered = -np.sort(-values)
@@ -101,7 +102,7 @@ def vus_pr(y: ArrayLike, scores: ArrayLike, buffer: int | None = None, *, groups
 
     n_flagged, inside = flagged(np.arange(n)), flagged(np.flatnonzero(labels))
     areas = []
-    for length in range(longest + 1):
+    for length in range(buffer + 1):
         half = length // 2
         soft = np.zeros(n)
         for away in range(1, half + 1):
@@ -121,6 +122,41 @@ def vus_pr(y: ArrayLike, scores: ArrayLike, buffer: int | None = None, *, groups
         recall = np.minimum(hits / positives, 1.0) * touched
         areas.append(float(np.diff(recall, prepend=0.0) @ (hits / n_flagged)))
     return float(np.mean(areas))
+
+
+def vus_buffer(X: ArrayLike) -> int:
+    """Return the buffer of `vus_pr` in rows that TSB-AD takes for a series: the period of its first column.
+
+    The period is the lag of the highest peak of the autocorrelation from a lag of 4 rows on, of 400 lags and 20,000
+    rows at most. Where there is no peak, or the highest is at fewer than 6 or more than 303 rows, it is 125.
+
+    Parameters
+    ----------
+    X : array-like of shape (n,) or (n, p)
+        Readings in order of time; missing ones are left out.
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> vus_buffer(np.sin(2 * np.pi * np.arange(1000) / 24)), vus_buffer(np.ones(1000))
+    (24, 125)
+    """
+    values = np.asarray(X, dtype=np.float64)
+    column = values if values.ndim == 1 else values[:, 0]
+    column = column[np.isfinite(column)][:_MOST_ROWS]
+    if len(column) < _PERIODS[0] or np.ptp(column) == 0:
+        return _NO_PERIOD
+    deviations = column - column.mean()
+    lags = np.arange(3, min(_MOST_LAGS, len(column) - 1) + 1)
+    together = np.array([deviations[lag:] @ deviations[:-lag] for lag in lags])
+    peaks = np.flatnonzero((together[1:-1] > together[:-2]) & (together[1:-1] > together[2:])) + 1
+    if not len(peaks):
+        return _NO_PERIOD
+    period = int(lags[peaks[together[peaks].argmax()]])
+    return period if _PERIODS[0] <= period <= _PERIODS[1] else _NO_PERIOD
 
 
 @dataclass(frozen=True, eq=False)

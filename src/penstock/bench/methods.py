@@ -132,8 +132,10 @@ def fit_and_score(
     labels = (np.asarray(y)[known],) if getattr(detector, "uses_labels", False) else ()
     detector.fit(X[known], *labels, **{name: None if each is None else each[known] for name, each in order.items()})
     if train is not None and hasattr(detector, "judge_series"):
-        judged = detector.judge_series(X, **order)
-        return Scored(_check_scores(judged.scores[~train], int((~train).sum())), judged.evidence[~train])
+        # As `penstock score` and `watch` do: the history begins with the first row that was not fitted to.
+        later = {name: None if each is None else each[~train] for name, each in order.items()}
+        found = detector.judge_series(X[~train], **later)
+        return Scored(_check_scores(found.scores, int((~train).sum())), found.evidence)
     scores = _later_scores(detector, X[~train]) if train is not None else _training_scores(detector, X)
     n = len(X) if train is None else int((~train).sum())
     return Scored(_check_scores(np.asarray(scores, dtype=np.float64), n), getattr(detector, "evidence_", None))
