@@ -7,13 +7,13 @@ are there when the input pauses. It is decided once, and kept with the position.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from penstock._messages import duration_in_words
+from penstock._messages import duration_in_words, quoted
 from penstock._types import FloatArray
 from penstock.io._csv_rows import CsvRows, RowLayout, learn_layout
 from penstock.io._layout import HEAD_LINES, is_enough, is_missing
@@ -62,6 +62,7 @@ class TimeProgress:
     step: float = 0.0  # the last step forwards
     ahead: float | None = None  # a time too far ahead of all before, which the next row may confirm
     behind: bool = False  # the last row was far behind the newest
+    dated: bool | None = None  # whether they are dates; None before the first
 
     def check(self, seconds: FloatArray, most: float) -> tuple[list[int], list[str]]:
         """Take the times of rows; return the places of those that are too far ahead, and remarks on the clock.
@@ -172,12 +173,14 @@ class RowSource:
         strict: bool = False,
         progress: TimeProgress | None = None,
         max_ahead: float = MAX_AHEAD,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         self._feed = feed
         self._options = options
         self.strict = strict  # a malformed line raises an InputError, after the rows before it were returned
         self.progress = progress or TimeProgress()  # of the times; shared where several sources bring rows of one unit
         self._max_ahead = max_ahead
+        self._clock = clock  # returns the present, where rows are of the present: none may be far ahead of it
         self._waits = False  # the first line is a row too far ahead: the next one tells whether its time is right
         self._cutter = LineCutter()
         self._parser: RowParser | None = None
@@ -205,7 +208,7 @@ class RowSource:
     def next_batch(self, at_most: int) -> Batch | None:
         """Return rows from at most so many lines; None when there are none yet, or a line was no row."""
         if self._parser is None:
-            return self._learn()
+            return self._learn(at_most)
         if self._waits:  # for the line that tells whether the time of the first one is right
             if len(self._lines) < 2 and self._last is None and not self._fill():
                 return None
@@ -217,8 +220,8 @@ class RowSource:
         if self._at_end and self._feed.truncated:
             return self._malformed("cut off by truncation of the file")
         if self._may_repeat:  # pass over blank lines and the lines above the first row, if they come again
-            line = self._lines[0]
-            role = self._parser.role_above(line, self._line) if line.strip() else "blank"
+            self._use_up(self._count_blank())
+            role = self._parser.role_above(self._lines[0], self._line) if self._lines else "blank"
             header = role == "header" and self._parser.has_lines_below
             self._may_repeat = header or role in ("blank", "preamble", "units")
             self._use_up(bool(role))
@@ -253,25 +256,19 @@ class RowSource:
     def close(self) -> None:
         self._feed.close()
 
-    def _learn(self) -> Batch | None:
+    def _learn(self, at_most: int) -> Batch | None:
         """Collect lines until they show the layout; return only malformed lines."""
         paused = self._last is None and not self._fill()
-        while self._lines and not self._lines[0].strip():
-            self._use_up(1)
+        self._use_up(self._count_blank())
         if self._last is not None and not self._lines:
             self._fill()  # the unfinished last line, or the next file
-        lines = [*self._lines, *([self._last] if self._last and not self._at_end else [])]
+        lines = [*self._lines[:HEAD_LINES], *([self._last] if self._last and not self._at_end else [])]
         if not lines or not lines[0].strip():
             self._use_up(len(self._lines))
             return None
         if _holds_json(lines[0], self._options):
-            try:
-                self._parser = JsonRows.of(lines[0], self._options)
-            except LineError as malformed:
-                return self._malformed(str(malformed))
-            self._learn_times(self._parser, self._parser.parse(lines[:HEAD_LINES]).times)
-            return None
-        whole = self._last is not None or is_enough(len(lines), sum(map(len, lines)))
+            return self._learn_json(at_most)
+        whole = self._last is not None or is_enough(len(self._lines), sum(map(len, self._lines)))
         if not whole and not (paused and len(lines) > self._judged):
             return None
         notebook = Notebook(self._feed.name)
@@ -287,6 +284,31 @@ class RowSource:
             self._use_up(len(self._lines))  # a header without rows
         self._judged = len(lines)
         return None
+
+    def _learn_json(self, at_most: int) -> Batch | None:
+        """Learn the columns from the first line that is a row; return the malformed lines before it."""
+        faults: list[Fault] = []
+        passed = 0
+        for line in self._lines[:at_most]:
+            if line.strip():
+                if not _holds_json(line, self._options):
+                    break
+                try:
+                    self._parser = JsonRows.of(line, self._options)
+                    break
+                except LineError as malformed:
+                    faults.append(self.fault(self._line + passed + 1, str(malformed)))
+            passed += 1
+        if faults and self.strict:
+            raise InputError(f"{faults[0]} (--strict)")
+        self._use_up(passed)
+        if self._parser is not None:
+            self._learn_times(self._parser, self._parser.parse(self._lines[:HEAD_LINES]).times)
+        return Batch(np.empty((0, 0)), [], None, faults) if faults else None
+
+    def _count_blank(self) -> int:
+        """Return how many of the lines that come next are blank."""
+        return next((at for at, line in enumerate(self._lines) if line.strip()), len(self._lines))
 
     def _fill(self) -> bool:
         """Read what is there now; return False if nothing is there yet."""
@@ -348,13 +370,14 @@ class RowSource:
         times = rows.parsed.times
         self._learn_times(parser, times)
         self._waits = False
-        if times is None or parser.reader is None:
+        if times is None or (parser.reader is None and self.progress.dated is None):
             return
-        rows.seconds = parser.reader.seconds(times, self.progress.last)
-        if not parser.reader.dated:
-            return
+        reader = parser.reader or TimeReader()
+        rows.seconds = reader.seconds(times, self.progress.last)
         unread = [place for place in np.flatnonzero(np.isnan(rows.seconds)).tolist() if _is_there(times[place])]
-        reasons = {place: parser.reader.why_not(times[place]) for place in unread}
+        reasons = {place: reader.why_not(times[place]) for place in unread}
+        reasons |= self._impossible_times(reader, times, rows.seconds)
+        rows.seconds[list(reasons)] = np.nan
         newest = self.progress.newest
         ahead, rows.remarks = self.progress.check(rows.seconds, self._max_ahead)
         for place in ahead:
@@ -367,6 +390,25 @@ class RowSource:
         if rows.waiting is not None and self._more_come(lines):
             self.progress.ahead = None  # it is looked at again with the next line
         rows.refuse(reasons)
+
+    def _impossible_times(self, reader: TimeReader, times: Sequence[Any], seconds: FloatArray) -> dict[int, str]:
+        """Return why times that can be read are none of this stream, by place."""
+        known = np.flatnonzero(np.isfinite(seconds))
+        if not len(known):
+            return {}
+        if self.progress.dated is None:
+            self.progress.dated = reader.dated
+        if self.progress.dated != reader.dated:
+            are, were = ("a date", "are none") if reader.dated else ("no date", "are dates")
+            return {int(at): f"its time {quoted(times[at], 40)} is {are}, and those before {were}" for at in known}
+        if self._clock is None or not reader.dated:
+            return {}
+        ahead = seconds[known] - self._clock()
+        return {
+            int(at): f"its time {quoted(times[at], 40)} is {duration_in_words(by)} ahead of this machine's clock"
+            for at, by in zip(known, ahead.tolist(), strict=True)
+            if by > max(self._max_ahead, MAX_AHEAD)
+        }
 
     def _malformed(self, reason: str) -> Batch:
         """Pass over the first line and report it."""

@@ -44,6 +44,7 @@ _DIGITS = {"dates as 20241231": 8, "times as 202412311345": 12, "times as 202412
 UNITS = (*_DIGITS, *_EPOCHS, _TICKS, _EXCEL, COUNT)
 _LONGEST_FORMAT = 200  # characters: the time that strptime takes grows with their square
 _LONGEST_NUMBER = 40  # characters
+_LONGEST_COUNT = 1e11  # seconds from a start of their own: 3,000 years
 _SAMPLE = 100  # values that show what a column holds
 _ENOUGH = 0.5  # of the values of a sample are times
 _NEARLY_ALL = 0.9
@@ -105,7 +106,8 @@ class TimeReader:
             notebook.notes += [note for note in about.notes if note.kind == "ambiguous dates"]
         if read.share >= _ENOUGH:
             return read.reader(options.zone)
-        return cls(COUNT) if column.dtype.kind == "f" and column.notna().any() else None
+        counts = column.dtype.kind == "f" and bool((column.abs() < _LONGEST_COUNT).any())
+        return cls(COUNT) if counts else None
 
     @property
     def dated(self) -> bool:
@@ -126,10 +128,11 @@ class TimeReader:
         -------
         ndarray
             In UTC, or as they are written if there is no zone. NaN where a time is missing, cannot be read in this way,
-            or lies outside 1900 to 2200.
+            or lies outside 1900 to 2200 (a count: beyond 3,000 years).
         """
         if not self.dated:
-            return _numbers(values)
+            counts = _numbers(values)
+            return np.where(np.abs(counts) < _LONGEST_COUNT, counts, np.nan)
         times, offsets = self.read(values)
         aware = offsets != NAIVE
         if self.zone is not None:
@@ -172,7 +175,8 @@ class TimeReader:
         if not how and self.day_first is not None:
             how = f"with the {'day' if self.day_first else 'month'} first"
         how = f" ({how}, as the first ones)" if how else ""
-        return f"its time {quoted(value, 40)} cannot be read{how}, or is not between 1900 and 2200"
+        bounds = "is not between 1900 and 2200" if self.dated else "is too far from it"
+        return f"its time {quoted(value, 40)} cannot be read{how}, or {bounds}"
 
     def state(self) -> dict[str, Any]:
         """Return plain values, for `restore`."""

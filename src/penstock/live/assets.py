@@ -83,7 +83,7 @@ class Asset:
         self.source = None
 
     def _rows(self, feed: Feed) -> AnySource:
-        rows = RowSource(feed, self._table, False, self.progress, self._ahead)
+        rows = RowSource(feed, self._table, False, self.progress, self._ahead, time.time)
         return rows if self.aligning is None else AlignedSource(rows, self.aligning, is_part=True)
 
     def read_file(self) -> Batch | None:
