@@ -260,10 +260,8 @@ def _choose_columns(
     variables = [name for name in options.columns if name not in options.exclude]
     qualities = _find_quality(names, kept, used_up)
     if not (options.columns or options.texts):
-        left_out = {*used_up, *options.exclude}
-        variables = [name for name in names if name in kept and name not in left_out]
-        chosen = {*variables}
-        variables = [name for name in variables if qualities.get(name) not in chosen]
+        chosen = {name for name in names if name in kept} - {*used_up, *options.exclude}
+        variables = [name for name in names if name in chosen and qualities.get(name) not in chosen]
         if time not in (None, 0) and names[0] in unnamed and names[0] in variables:
             variables.remove(names[0])
             notebook.add("row numbers", "The first column has no name and another is the time: it is left out.", 1)

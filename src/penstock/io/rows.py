@@ -51,6 +51,17 @@ class Batch:
     seconds: FloatArray | None = None  # the times as they were read (`TimeReader.seconds`), NaN where one is missing
     remarks: list[str] = field(default_factory=list)  # what is odd about the clock
     readings: int = 0  # how many were taken to make these and later rows, where rows are made of readings
+    further_faults: int = 0  # malformed lines that are not among `faults`
+
+    def rows(self, places: Sequence[int]) -> Batch:
+        """Return the rows at these places, alone."""
+        return Batch(
+            self.values[list(places)],
+            [self.lines[place] for place in places],
+            None if self.times is None else [self.times[place] for place in places],
+            texts={name: [column[place] for place in places] for name, column in self.texts.items()},
+            seconds=None if self.seconds is None else self.seconds[list(places)],
+        )
 
 
 @dataclass
@@ -393,19 +404,19 @@ class RowSource:
 
     def _impossible_times(self, reader: TimeReader, times: Sequence[Any], seconds: FloatArray) -> dict[int, str]:
         """Return why times that can be read are none of this stream, by place."""
-        known = np.flatnonzero(np.isfinite(seconds))
-        if not len(known):
+        known = np.flatnonzero(np.isfinite(seconds)).tolist()
+        if not known:
             return {}
         if self.progress.dated is None:
             self.progress.dated = reader.dated
         if self.progress.dated != reader.dated:
             are, were = ("a date", "are none") if reader.dated else ("no date", "are dates")
-            return {int(at): f"its time {quoted(times[at], 40)} is {are}, and those before {were}" for at in known}
+            return {at: f"its time {quoted(times[at], 40)} is {are}, and those before {were}" for at in known}
         if self._clock is None or not reader.dated:
             return {}
         ahead = seconds[known] - self._clock()
         return {
-            int(at): f"its time {quoted(times[at], 40)} is {duration_in_words(by)} ahead of this machine's clock"
+            at: f"its time {quoted(times[at], 40)} is {duration_in_words(by)} ahead of this machine's clock"
             for at, by in zip(known, ahead.tolist(), strict=True)
             if by > max(self._max_ahead, MAX_AHEAD)
         }

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import math
 import re
 import time
 import warnings
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -39,6 +40,9 @@ log = logging.getLogger("penstock.serve")
 N_VARIABLES = 3  # named for each flagged row
 _LATELY = 500  # rows: how many of the last have no score is shown
 _MOST_LINES = 2000  # of a file in one cycle
+_MOST_ROWS, _MOST_COLUMNS = 20_000, 5_000  # of a delivery: the others wait while it is scored
+MOST_FAULTS = 20  # malformed lines that are named one by one
+_MOST_BAD = 5  # rows that cannot be scored, one after the other: then it is not the rows
 _MOST_LAYOUTS = 16  # of posted tables, remembered for each asset
 _NUMERIC_TIME = re.compile(rb'"(time|timestamp|date|datetime|ts?|t_stamp|_time)"\s*:\s*-?\d', re.IGNORECASE)
 _STATE_ROWS, _STATE_SECONDS = 5000, 30.0  # after which a model's state is saved
@@ -49,8 +53,13 @@ class Asset:
 
     book: Book
 
-    def __init__(self, record: AssetRecord, options: AssetOptions, scorer: Scorer, positions: dict[str, Any]) -> None:
-        self.record, self.scorer, self.positions = record, scorer, positions
+    def __init__(
+        self, record: AssetRecord, options: AssetOptions, make: Callable[[], Scorer], positions: dict[str, Any]
+    ) -> None:
+        self.record, self.positions, self._make = record, positions, make
+        self.bad_rows = 0  # that could not be scored, one after the other
+        self.last_bad = -math.inf  # when there was one
+        scorer = self.scorer = self._saved_scorer()
         watched = options.watch_options()
         self._table = scorer.table_options(watched.table)
         self.layouts: dict[str, Any] = positions.pop("layouts", {})
@@ -58,10 +67,6 @@ class Asset:
         self._saved = time.time() - _STATE_SECONDS * (record.id % 10) / 10  # so that not all are saved at once
         self._last: dict[str, Any] = {"score": None, "threshold": None, "reason": ""}
         self._lately: deque[bool] = deque(maxlen=_LATELY)  # of the last rows, which have a score
-        if record.state is not None:
-            scorer.restore(state_from_bytes(record.state, "penstock.serve"))
-        if record.columns is not None:
-            scorer.begin(record.columns)
         self._ahead = watched.seconds("max_ahead")
         self.progress = TimeProgress(**positions.pop("clock", {}))
         self.aligning = scorer.aligning(watched)
@@ -75,6 +80,19 @@ class Asset:
             if "file" in positions:
                 self.source.continue_from(positions.pop("file"))
                 self.progress = self.source.progress
+
+    def _scorer_at(self, state: dict[str, Any] | None) -> Scorer:
+        """Return a scorer that goes on from a state; None: from the beginning."""
+        scorer = self._make()
+        if state is not None:
+            scorer.restore(state)
+        if self.record.columns is not None:
+            scorer.begin(self.record.columns)
+        return scorer
+
+    def _saved_scorer(self) -> Scorer:
+        saved = self.record.state
+        return self._scorer_at(None if saved is None else state_from_bytes(saved, "penstock.serve"))
 
     def close(self) -> None:
         """Close the file."""
@@ -101,6 +119,9 @@ class Asset:
         header = lines.lstrip().partition(b"\n")[0].strip()
         if not header:
             raise InputError("There is no row in this.")
+        if lines.count(b"\n") > _MOST_ROWS or max(map(header.count, (b",", b";", b"\t", b"|"))) > _MOST_COLUMNS:
+            most = f"{_MOST_ROWS:,} lines and {_MOST_COLUMNS:,} columns"
+            raise InputError(f"At most {most} are taken at once: send the others by themselves.")
         key = header[:4096].decode("utf-8", errors="replace")
         if header.startswith(b"{"):  # senders write times in their own ways: as texts, or as numbers
             key = "json, time as a number" if _NUMERIC_TIME.search(header[:4096]) else "json"
@@ -110,8 +131,10 @@ class Asset:
         parts: list[Batch] = []
         while not reader.ended:
             with _unheard_warnings(reader):
-                part = reader.next_batch(_MOST_LINES * 32)
-            parts += [] if part is None else [part]
+                part = reader.next_batch(_MOST_ROWS)
+            if part is not None:
+                part.further_faults, part.faults = len(part.faults[MOST_FAULTS:]), part.faults[:MOST_FAULTS]
+                parts.append(part)
         if reader.columns is None:
             raise InputError("There is no row in this that could be read; CSV needs a header and a row.")
         self._begin(reader.columns.variable_names)
@@ -137,26 +160,85 @@ class Asset:
             raise InputError(f"The rows have the columns {', '.join(columns)}, but this asset has {', '.join(known)}.")
 
     def judge(
-        self, read: list[Batch], now: float
-    ) -> tuple[tuple[Readings, Judged] | None, list[Verdict], dict[int, str]]:
-        """Score rows; return them with their verdicts, and why the model refused some, by place."""
+        self, read: list[Batch], now: float, store: Store
+    ) -> tuple[tuple[Readings, Judged] | None, list[Verdict], dict[int, str], dict[int, str]]:
+        """Score rows; return them with their verdicts, why the model refused some, and which it failed on, by place.
+
+        If it fails on each of several rows, this raises: then it is not the rows.
+        """
         batch, record = joined_batches(read), self.record
         batch.lines = range(len(batch.lines))
         if not batch.lines:
-            return None, [], {}
+            return None, [], {}, {}
         read_times = np.full(len(batch.lines), np.nan) if batch.seconds is None else batch.seconds
         seconds = _filled(read_times, record.newest, now)
-        found = self.scorer.score(batch, N_VARIABLES, strict=False)
+        bad: dict[int, str] = {}
+        try:
+            found = self._score(batch)
+        except Exception:  # whatever a model does with a row
+            log.exception("%s: rows could not be scored; those that can be are", record.name)
+            bad = self._find_bad_rows(batch, store)
+            batch = batch.rows([place for place in batch.lines if place not in bad])
+            if not len(batch.lines):
+                return None, [], {}, bad
+            found = self._score(batch)
+        self.bad_rows = 0
         refused = dict(found.refused)
-        seconds = np.delete(seconds, list(refused)) if refused else seconds
+        batch = batch.rows([at for at, place in enumerate(batch.lines) if place not in refused]) if refused else batch
         if not len(batch.values):
-            return None, [], refused
+            return None, [], refused, bad
+        seconds = seconds[list(batch.lines)]
         place = (record.rows + 1, now, seconds, None if batch.seconds is None else batch.times)
         record.rows += len(batch.values)
         record.newest, record.received = float(seconds[-1]), now
         record.counts.update(found.counts(batch))
         rows = Readings(*place, batch.values, batch.texts), Judged(*place, found.scores, found.reasons)
-        return rows, self._verdicts(found, seconds), refused
+        return rows, self._verdicts(found, seconds), refused, bad
+
+    def _find_bad_rows(self, batch: Batch, store: Store) -> dict[int, str]:
+        """Return the rows that the model fails on, and how, by place; the scorer is then as before the batch."""
+        self.scorer = self._saved_scorer()
+        for _ in self.replay(store):
+            pass
+        before = self.scorer.state()
+
+        def failure(places: list[int]) -> Exception | None:
+            """Return the error that scoring these rows raises; the scorer may be anything then."""
+            self.scorer = self._scorer_at(before)
+            try:
+                self._score(batch.rows(places))
+            except Exception as error:
+                return error
+            return None
+
+        left, bad, last = [*batch.lines], dict[int, str](), 0
+        while left and (error := failure(left)) is not None:
+            if self.bad_rows >= _MOST_BAD:
+                raise error
+            good, failing = 0, len(left)  # the first `good` rows are scored, the first `failing` are not
+            while failing - good > 1:
+                middle = (good + failing) // 2
+                found = failure(left[:middle])
+                if found is None:
+                    good = middle
+                else:
+                    failing, error = middle, found
+            bad[left.pop(good)] = f"{type(error).__name__}: {error}"[:300]
+            self.bad_rows = self.bad_rows + 1 if good == last else 1
+            last = good
+        self.scorer = self._scorer_at(before)
+        return bad
+
+    def _score(self, batch: Batch) -> Verdicts:
+        """Score rows; the batch stays as it is, though a scorer may take out rows of the one it gets."""
+        return self.scorer.score(batch.rows(range(len(batch.lines))), N_VARIABLES, strict=False)
+
+    def row_text(self, batch: Batch, place: int) -> str:
+        """Return a row as a line of JSON, as it was read."""
+        row = dict(zip(self.record.columns or (), batch.values[place].tolist(), strict=False))
+        plain: dict[str, Any] = {name: value if math.isfinite(value) else None for name, value in row.items()}
+        time_of = {} if batch.times is None else {"time": batch.times[place]}
+        return json.dumps({**time_of, **plain, **{name: texts[place] for name, texts in batch.texts.items()}})
 
     def replay(self, store: Store) -> Iterator[tuple[float, int, list[Verdict]]]:
         """Score again what was scored after the last saved state; yield when it came, the last row, and verdicts."""
@@ -304,10 +386,10 @@ def joined_batches(batches: Sequence[Batch]) -> Batch:
     filled = [batch for batch in batches if len(batch.lines)]
     faults = [fault for batch in batches for fault in batch.faults]
     remarks = [remark for batch in batches for remark in batch.remarks]
-    readings = sum(batch.readings for batch in batches)
+    readings, further = (sum(getattr(each, name) for each in batches) for name in ("readings", "further_faults"))
     if len(filled) <= 1:
         batch = filled[0] if filled else Batch(np.empty((0, 0)), [], None, [])
-        return replace(batch, faults=faults, remarks=remarks, readings=readings)
+        return replace(batch, faults=faults, remarks=remarks, readings=readings, further_faults=further)
     timed = any(batch.times is not None for batch in filled)
     times = [each for batch in filled for each in (batch.times or [None] * len(batch.lines))] if timed else None
     read = [np.full(len(batch.lines), np.nan) if batch.seconds is None else batch.seconds for batch in filled]
@@ -315,7 +397,7 @@ def joined_batches(batches: Sequence[Batch]) -> Batch:
     texts = {name: [text for batch in filled for text in batch.texts[name]] for name in filled[0].texts}
     lines = [line for batch in filled for line in batch.lines]
     values = np.concatenate([batch.values for batch in filled])
-    return Batch(values, lines, times, faults, texts, seconds, remarks, readings)
+    return Batch(values, lines, times, faults, texts, seconds, remarks, readings, further)
 
 
 def _filled(seconds: FloatArray, before: float | None, now: float) -> FloatArray:

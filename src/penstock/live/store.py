@@ -60,6 +60,12 @@ CREATE TABLE outbox(
 CREATE INDEX outbox_waiting ON outbox(next_try) WHERE delivered IS NULL;
 CREATE TABLE tokens(name TEXT PRIMARY KEY, role TEXT NOT NULL, hash TEXT NOT NULL, created REAL NOT NULL) WITHOUT ROWID;
 """
+_QUARANTINE = """
+CREATE TABLE IF NOT EXISTS quarantine(
+    number INTEGER PRIMARY KEY, asset INTEGER NOT NULL, at REAL NOT NULL, source TEXT NOT NULL, text TEXT NOT NULL,
+    reason TEXT NOT NULL)
+"""
+_MOST_QUARANTINED = 1000  # rows of an asset that are kept
 
 
 class StoreError(ValueError):
@@ -186,6 +192,7 @@ class Store:
                     writer.execute(statement)
                 writer.execute(f"PRAGMA application_id={_APPLICATION}")
                 writer.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+        writer.execute(_QUARANTINE)
 
     def close(self) -> None:
         """Close the file; it can be opened by others then."""
@@ -199,8 +206,15 @@ class Store:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Commit what is written inside this block, all or nothing; StoreFullError if there is no room on the disk."""
+        """Commit what is written inside this block, all or nothing; StoreFullError if there is no room on the disk.
+
+        Inside another transaction, the block is a part of it.
+        """
         writer = self._writer
+        is_part: bool = writer.in_transaction
+        if is_part:
+            yield
+            return
         try:
             writer.execute("BEGIN IMMEDIATE")
             yield
@@ -318,6 +332,18 @@ class Store:
             if len(found) < 256:
                 return
             after = found[-1]["first"] + found[-1]["count"] - 1
+
+    def quarantine(self, asset: int, at: float, source: str, text: str, reason: str) -> None:
+        """Keep the text of a row that could not be scored, and why."""
+        query = "INSERT INTO quarantine(asset, at, source, text, reason) VALUES(?,?,?,?,?)"
+        self._write(query, asset, at, source, text, reason)
+        oldest = "SELECT number FROM quarantine WHERE asset=? ORDER BY number DESC LIMIT 1 OFFSET ?"
+        self._write(f"DELETE FROM quarantine WHERE asset=? AND number <= ({oldest})", asset, asset, _MOST_QUARANTINED)
+
+    def quarantined(self, asset: int) -> list[dict[str, Any]]:
+        """Return such rows of an asset, the newest first."""
+        query = "SELECT at, source, text, reason FROM quarantine WHERE asset=? ORDER BY number DESC"
+        return [dict(row) for row in self._read(query, asset)]
 
     def remove_old(self, now: float, reading_days: float, verdict_days: float, most: int = 100) -> int:
         """Remove what is older than so many days; at most so many blocks of an asset at once.
