@@ -9,10 +9,11 @@ import sys
 import threading
 import time
 from concurrent.futures import wait
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from live_service import HEADER, Client, csv_of, model, options, rows, running
+from live_service import HEADER, NAMES, Client, csv_of, model, options, rows, running
 from live_tables import wait_for
 
 from penstock.live import service as service_module
@@ -150,12 +151,24 @@ def test_a_row_dated_ahead_does_not_move_the_clock_of_the_alarms(tmp_path):
     with running(options(tmp_path)) as service:
         post(service, "\n".join([header, *lines]))
         before = service.assets["unit1"].book.now()
-        for time_of in ("2199-01-01 00:00:00", "2199-01-01 00:00:01", "1e300", "-1e300", "5", "6", "9999-12-31"):
+        for time_of in ("2199-01-01 00:00:00", "2199-01-01 00:00:01", "1e300", "-1e300", "5", "", "9999-12-31"):
             values = ",".join(lines[-1].split(",")[1:])
             post(service, f"{header}\n{time_of},{values}")
             service.deliver(Delivery("unit1", json.dumps({"time": float("1e300"), "oil": 1}).encode(), "json"))
         assert service.assets["unit1"].book.now() - before < 60
         assert post(service, "\n".join([header, *lines]))["accepted"] == 100
+
+
+@pytest.mark.parametrize("first", ["5", "1e300", '"soon"', "null", "0"])
+def test_an_odd_first_time_locks_nothing(tmp_path, first):
+    row = dict.fromkeys(NAMES, 5.0)
+    with running(options(tmp_path)) as service:
+        with suppress(RefusedError):
+            post(service, json.dumps({"time": 0, **row}).replace('"time": 0', f'"time": {first}'))
+        for number in range(5):
+            assert post(service, json.dumps({"time": 1_767_225_600_000 + 1000 * number, **row}))["accepted"] == 1
+            assert post(service, json.dumps({"time": f"2026-01-01T00:00:0{number}Z", **row}))["accepted"] == 1
+        assert service.assets["unit1"].record.newest == 1_767_225_604.0
 
 
 def test_bytes_that_wait_are_bounded(tmp_path):

@@ -343,8 +343,13 @@ class RowSource:
         return data is not None
 
     def _learn_times(self, parser: RowParser, times: Sequence[Any] | None) -> None:
-        if parser.reader is None and times is not None:
+        if times is not None and parser.reader is None:
             parser.reader = TimeReader.learn(times, self._options.times)
+        elif times is not None and parser.reader is not None and not parser.reader.dated and self._clock is not None:
+            found = TimeReader.learn(
+                times, self._options.times
+            )
+            parser.reader = found if found is not None and found.is_epoch else parser.reader
 
     def _parse(self, parser: RowParser, lines: list[bytes]) -> Batch | None:
         filled: Sequence[int] = range(len(lines))
@@ -381,7 +386,8 @@ class RowSource:
         times = rows.parsed.times
         self._learn_times(parser, times)
         self._waits = False
-        if times is None or (parser.reader is None and self.progress.dated is None):
+        passed_on = parser.reader is None and self.progress.dated is None and self._clock is None
+        if times is None or passed_on:
             return
         reader = parser.reader or TimeReader()
         rows.seconds = reader.seconds(times, self.progress.last)
@@ -407,11 +413,12 @@ class RowSource:
         known = np.flatnonzero(np.isfinite(seconds)).tolist()
         if not known:
             return {}
+        if reader.dated and self.progress.dated is False:  # where there are dates, counts were a mistake
+            vars(self.progress).update(vars(TimeProgress()))
         if self.progress.dated is None:
             self.progress.dated = reader.dated
-        if self.progress.dated != reader.dated:
-            are, were = ("a date", "are none") if reader.dated else ("no date", "are dates")
-            return {at: f"its time {quoted(times[at], 40)} is {are}, and those before {were}" for at in known}
+        if self.progress.dated and not reader.dated:
+            return {at: f"its time {quoted(times[at], 40)} is no date, and those before are dates" for at in known}
         if self._clock is None or not reader.dated:
             return {}
         ahead = seconds[known] - self._clock()

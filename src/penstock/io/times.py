@@ -114,6 +114,11 @@ class TimeReader:
         """Whether times say on which day they are."""
         return self.unit != COUNT
 
+    @property
+    def is_epoch(self) -> bool:
+        """Whether times are numbers that count from 1970 on."""
+        return self.unit in _EPOCHS
+
     def seconds(self, values: Sequence[Any], after: float = -math.inf) -> FloatArray:
         """Return times in seconds since 1970, or since a start of their own.
 

@@ -138,10 +138,11 @@ class Asset:
         if reader.columns is None:
             raise InputError("There is no row in this that could be read; CSV needs a header and a row.")
         self._begin(reader.columns.variable_names)
-        if key not in self.layouts:
+        table = reader.position()["table"]
+        if self.layouts.get(key) != table:
             if len(self.layouts) >= _MOST_LAYOUTS:
                 self.layouts.pop(next(iter(self.layouts)))
-            self.layouts[key], self.new_layout = reader.position()["table"], True
+            self.layouts[key], self.new_layout = table, True
         batch = joined_batches(parts)
         if not batch.lines and not batch.faults and not batch.readings:
             raise InputError("There is no row in this, only a header.")
@@ -171,7 +172,7 @@ class Asset:
         if not batch.lines:
             return None, [], {}, {}
         read_times = np.full(len(batch.lines), np.nan) if batch.seconds is None else batch.seconds
-        seconds = _filled(read_times, record.newest, now)
+        seconds = _filled(read_times, None if self.progress.dated is None else record.newest, now)
         bad: dict[int, str] = {}
         try:
             found = self._score(batch)
@@ -403,8 +404,6 @@ def joined_batches(batches: Sequence[Batch]) -> Batch:
 def _filled(seconds: FloatArray, before: float | None, now: float) -> FloatArray:
     """Return times without gaps: one that is not known is that of the row before; where none is known, it is now."""
     known = np.isfinite(seconds)
-    if not known.any():
-        return np.full(len(seconds), now)
-    first = before if before is not None else seconds[known][0]
+    first = before if before is not None else seconds[known][0] if known.any() else now
     last = np.maximum.accumulate(np.where(known, np.arange(len(seconds)), -1))
     return np.where(last >= 0, seconds[last], first)
