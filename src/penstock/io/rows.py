@@ -346,9 +346,7 @@ class RowSource:
         if times is not None and parser.reader is None:
             parser.reader = TimeReader.learn(times, self._options.times)
         elif times is not None and parser.reader is not None and not parser.reader.dated and self._clock is not None:
-            found = TimeReader.learn(
-                times, self._options.times
-            )
+            found = TimeReader.learn(times, self._options.times)
             parser.reader = found if found is not None and found.is_epoch else parser.reader
 
     def _parse(self, parser: RowParser, lines: list[bytes]) -> Batch | None:

@@ -24,6 +24,7 @@ from functools import partial
 from typing import Any
 
 from penstock._messages import counted, duration_in_words
+from penstock._parameters import ParameterError
 from penstock.io import Batch, Fault, InputError
 from penstock.live.alarms import Alarm, Change, Event, Notification, Verdict
 from penstock.live.assets import MOST_FAULTS, Asset, Book
@@ -302,6 +303,16 @@ class Service:
         """Bring all assets and alarms to where the store is."""
         for asset in self.assets.values():
             asset.close()
+        for options in self.options.assets.values():
+            self._maker(options)
+        try:
+            self._load_store()
+        except (InputError, ParameterError, StoreError):
+            raise
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, sqlite3.Error) as error:
+            raise self.store.damaged(f"{type(error).__name__}: {error}") from error
+
+    def _load_store(self) -> None:
         assets = {name: self._open_asset(name, options) for name, options in self.options.assets.items()}
         groups, rules = _book_names(self.options), self.options.rules
         labels = {each["id"]: Label.from_dict(each) for each in self.store.labels()}
@@ -322,12 +333,16 @@ class Service:
             book.begin_clock()
         self.assets, self._books, self._labels = assets, books, labels
 
-    def _open_asset(self, name: str, options: AssetOptions) -> Asset:
+    def _maker(self, options: AssetOptions) -> Callable[[], Scorer]:
+        """Return what makes the scorers of an asset; a model is loaded once."""
         key = (options.model, repr(options.threshold))
         if key not in self._makers:
             self._makers[key] = scorer_maker(options.watch_options())
-        scorer = self._makers[key]()
-        settings = scorer.settings()
+        return self._makers[key]
+
+    def _open_asset(self, name: str, options: AssetOptions) -> Asset:
+        make = self._maker(options)
+        settings = make().settings()
         with self.store.transaction():
             record = self.store.open_asset(name, settings)
             if record.settings != settings:
@@ -335,7 +350,7 @@ class Service:
                 log.warning(text, name, record.rows + 1)
                 self.store.restart_asset(record, settings)
                 self.store.add_audit(time.time(), "penstock", "new model", name, settings)
-        return Asset(record, options, self._makers[key], self.store.positions(record.id))
+        return Asset(record, options, make, self.store.positions(record.id))
 
     def _reopen(self, name: str) -> None:
         """Bring an asset alone to where the store is; its alarms stay."""

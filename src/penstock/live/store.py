@@ -13,6 +13,7 @@ import os
 import secrets
 import sqlite3
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -27,6 +28,8 @@ from penstock.storage import lock
 
 SCHEMA_VERSION = 1
 _APPLICATION = 0x50454E53  # "PENS", in the header of the file
+_IN_USE, _CLOSED = b"in use", b"closed"
+_CHECK_SECONDS = 5.0
 _FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
 _SCHEMA = """
 CREATE TABLE assets(
@@ -139,9 +142,9 @@ class Store:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, exclusive: bool = True) -> None:
-        self.path = Path(path)
-        if not self.path.parent.is_dir():
-            raise StoreError(f"There is no folder {self.path.parent} for the store {self.path.name}. Make it first.")
+        if not Path(path).parent.is_dir():
+            raise StoreError(f"There is no folder {Path(path).parent} for the store {Path(path).name}. Make it first.")
+        self.path = Path(path).resolve()  # by whatever name it is called: the lock is one
         if self.path.is_dir():
             raise StoreError(f"{self.path} is a folder; name a file for the store.")
         self._lock = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
@@ -149,11 +152,17 @@ class Store:
             if exclusive and not lock(self._lock):
                 raise StoreError(f"{self.path} is used by another penstock serve. End it, or name another store.")
             created = not self.path.exists()
+            self._exclusive = exclusive
+            if exclusive and not created:
+                self._check_log()
             self._writer = self._connect()
             if created:
                 self.path.chmod(0o600)
             try:
                 self._prepare()
+                if exclusive:
+                    self._check_pages()
+                    self._note_use(_IN_USE)
             except BaseException:
                 self._writer.close()
                 raise
@@ -162,6 +171,36 @@ class Store:
             raise
         self._readers = threading.local()
         self._all_readers: list[sqlite3.Connection] = []
+
+    def _check_log(self) -> None:
+        """Refuse a store that was not closed and whose log was taken away: the newest rows are in there."""
+        log = Path(f"{self.path}-wal")
+        if os.pread(self._lock, len(_IN_USE), 0) == _IN_USE and not log.exists():
+            raise StoreError(
+                f"{log} is missing: the last penstock serve was cut off, and what it committed is in that file. Put it "
+                f"back. If it is lost, remove {self.path}.lock: it goes on from what is in {self.path.name}."
+            )
+
+    def _check_pages(self) -> None:
+        """Refuse a damaged file; of a large one, what can be looked at in some seconds."""
+        end = time.monotonic() + _CHECK_SECONDS
+        self._writer.set_progress_handler(lambda: time.monotonic() > end, 10_000)
+        try:
+            found = self._writer.execute("PRAGMA quick_check(1)").fetchone()[0]
+        except sqlite3.DatabaseError as error:
+            found = "ok" if "interrupted" in str(error) else str(error)
+        finally:
+            self._writer.set_progress_handler(None, 0)
+        if found != "ok":
+            raise self.damaged(found)
+
+    def damaged(self, what: object) -> StoreError:
+        """Return an error that says that the file is damaged."""
+        return StoreError(f"{self.path} is damaged ({what!s:.200}). Put back a copy of it, or name another --store.")
+
+    def _note_use(self, state: bytes) -> None:
+        """Note in the lock file whether the store is in use; a process that is killed leaves that behind."""
+        os.pwrite(self._lock, state, 0)
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=30)
@@ -175,7 +214,7 @@ class Store:
             version = writer.execute("PRAGMA user_version").fetchone()[0]
             ours = writer.execute("PRAGMA application_id").fetchone()[0] == _APPLICATION
             empty = not writer.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             raise StoreError(f"{self.path} is not a store of penstock serve: {error}.") from None
         if not ours and not empty:
             raise StoreError(f"{self.path} is a SQLite file, but not a store of penstock serve. Name another one.")
@@ -198,6 +237,8 @@ class Store:
         """Close the file; it can be opened by others then."""
         for connection in (*self._all_readers, self._writer):
             connection.close()
+        if self._exclusive:
+            self._note_use(_CLOSED)
         os.close(self._lock)
 
     def limit_pages(self, pages: int) -> None:
