@@ -192,13 +192,13 @@ def _decoded_head(head: bytes, encoding: str | None, notebook: Notebook) -> tupl
 
 def _typed(values: Sequence[str], decimal: str | None) -> pd.Series[Any]:
     """Return a column as numbers or truth values if all are such, else as text; None where a value is missing."""
-    texts = pd.Series([None if is_missing(value) else value.strip() for value in values], dtype="object")
-    there = texts.notna()
-    if there.any() and texts[there].str.lower().isin(TRUTH).all():
-        return pd.Series(True, index=texts.index)
-    spelled = [None if value is None else _with_point(value, decimal) for value in texts]
+    texts = [None if is_missing(value) else value.strip() for value in values]
+    there = [text for text in texts if text is not None]
+    if there and all(text.lower() in TRUTH for text in there):
+        return pd.Series([True] * len(texts))
+    spelled = [None if text is None else _with_point(text, decimal) for text in texts]
     numbers = pd.to_numeric(pd.Series(spelled, dtype="object"), errors="coerce")
-    return numbers if bool((numbers.notna() == there).all()) else texts
+    return numbers if numbers.count() == len(there) else pd.Series(texts, dtype="object")
 
 
 def _choose_columns(

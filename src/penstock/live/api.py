@@ -191,6 +191,8 @@ class Api:
             state["alarms"] = sum("active" in names for names in mine)
             state["unacknowledged"] = sum("acknowledged" not in names for names in mine)
             state["model_time"] = self._models.get(state["asset"])
+            problem = self.service.problems.get(f"input of {state['asset']}")
+            state["problem"] = None if problem is None else problem.text
         return states
 
     def _zone(self) -> dict[str, Any]:

@@ -40,7 +40,7 @@ log = logging.getLogger("penstock.serve")
 N_VARIABLES = 3  # named for each flagged row
 _LATELY = 500  # rows: how many of the last have no score is shown
 _MOST_LINES = 2000  # of a file in one cycle
-_MOST_ROWS, _MOST_COLUMNS = 20_000, 5_000  # of a delivery: the others wait while it is scored
+_MOST_ROWS, _MOST_COLUMNS = 20_000, 2_000  # of a delivery: the others wait while it is scored
 MOST_FAULTS = 20  # malformed lines that are named one by one
 _MOST_BAD = 5  # rows that cannot be scored, one after the other: then it is not the rows
 _MOST_LAYOUTS = 16  # of posted tables, remembered for each asset
@@ -119,8 +119,9 @@ class Asset:
         header = lines.lstrip().partition(b"\n")[0].strip()
         if not header:
             raise InputError("There is no row in this.")
-        if lines.count(b"\n") > _MOST_ROWS or max(map(header.count, (b",", b";", b"\t", b"|"))) > _MOST_COLUMNS:
-            most = f"{_MOST_ROWS:,} lines and {_MOST_COLUMNS:,} columns"
+        columns = max(_MOST_COLUMNS, 2 * len(self.record.columns or self.scorer.variable_names))
+        if lines.count(b"\n") > _MOST_ROWS or max(map(header.count, (b",", b";", b"\t", b"|"))) > columns:
+            most = f"{_MOST_ROWS:,} lines and {columns:,} columns"
             raise InputError(f"At most {most} are taken at once: send the others by themselves.")
         key = header[:4096].decode("utf-8", errors="replace")
         if header.startswith(b"{"):  # senders write times in their own ways: as texts, or as numbers
