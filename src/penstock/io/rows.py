@@ -18,7 +18,7 @@ from penstock._types import FloatArray
 from penstock.io._csv_rows import CsvRows, RowLayout, learn_layout
 from penstock.io._layout import HEAD_LINES, is_enough, is_missing
 from penstock.io._row_values import Columns, JsonRows, LineError, Parsed, TableOptions
-from penstock.io.feeds import ADVICE, HEAD, Feed, InputError, LineCutter, Mark, byte_length, last_bytes
+from penstock.io.feeds import ADVICE, HEAD, Feed, InputError, LineCutter, byte_length, last_bytes
 from penstock.io.table import Note, Notebook
 from penstock.io.times import TimeReader
 
@@ -450,18 +450,6 @@ def restore_parser(state: dict[str, Any], options: TableOptions) -> RowParser:
     if state["format"] != "csv":
         raise ValueError(f"there is no format {state['format']!r}")
     return CsvRows(RowLayout.restore(state))
-
-
-def check_position(position: dict[str, Any], options: TableOptions) -> Columns:
-    """Return the columns of a position; ValueError, TypeError or LookupError if reading could not go on from it."""
-    line, file = position["line"], position["file"]
-    if type(line) is not int or line < 0:
-        raise ValueError(f"input: line is {line!r}, not a whole number ≥ 0")
-    if file["kind"] == "file":
-        Mark.restore(file, "the input")
-    elif file["kind"] != "pipe":
-        raise ValueError("input: file is no mark")
-    return restore_parser(position["table"], options).columns
 
 
 def _holds_json(line: bytes, options: TableOptions) -> bool:

@@ -27,16 +27,16 @@ from penstock.io import (
     RowSource,
     TimeProgress,
     is_missing,
-    open_feed,
 )
 from penstock.live.alarms import AlarmBook, Event, Notification, Verdict
 from penstock.live.feedback import Feedback, Label
-from penstock.live.options import AlarmRules, AssetOptions
+from penstock.live.options import AlarmRules, WatchOptions
 from penstock.live.scorers import Scorer, Verdicts
 from penstock.live.store import AssetRecord, Judged, Readings, Store
 from penstock.storage import state_from_bytes, state_to_bytes
 
 log = logging.getLogger("penstock.serve")
+_KIND = "penstock.live"
 N_VARIABLES = 3  # named for each flagged row
 _LATELY = 500  # rows: how many of the last have no score is shown
 _MOST_LINES = 2000  # of a file in one cycle
@@ -54,29 +54,36 @@ class Asset:
     book: Book
 
     def __init__(
-        self, record: AssetRecord, options: AssetOptions, make: Callable[[], Scorer], positions: dict[str, Any]
+        self,
+        record: AssetRecord,
+        options: WatchOptions,
+        make: Callable[[], Scorer],
+        positions: dict[str, Any],
+        feed: Feed | None,
+        *,
+        of_the_present: bool,
     ) -> None:
         self.record, self.positions, self._make = record, positions, make
+        self._strict, self._of_the_present = options.strict, of_the_present
         self.bad_rows = 0  # that could not be scored, one after the other
         self.last_bad = -math.inf  # when there was one
         scorer = self.scorer = self._saved_scorer()
-        watched = options.watch_options()
-        self._table = scorer.table_options(watched.table)
+        self._table = scorer.table_options(options.table)
         self.layouts: dict[str, Any] = positions.pop("layouts", {})
         self.new_layout = False
         self._saved = time.time() - _STATE_SECONDS * (record.id % 10) / 10  # so that not all are saved at once
         self._last: dict[str, Any] = {"score": None, "threshold": None, "reason": ""}
         self._lately: deque[bool] = deque(maxlen=_LATELY)  # of the last rows, which have a score
-        self._ahead = watched.seconds("max_ahead")
+        self._ahead = options.seconds("max_ahead")
         self.progress = TimeProgress(**positions.pop("clock", {}))
-        self.aligning = scorer.aligning(watched)
+        self.aligning = scorer.aligning(options)
         if self.aligning is not None:
             self._table = self.aligning.options(self._table)
             if positions.get("aligner") is not None:
                 self.aligning.restore(positions.pop("aligner"))
         self.source: AnySource | None = None
-        if options.input is not None:
-            self.source = self._rows(open_feed(options.input, follow=True, wait=False))
+        if feed is not None:
+            self.source = self._rows(feed)
             if "file" in positions:
                 self.source.continue_from(positions.pop("file"))
                 self.progress = self.source.progress
@@ -92,7 +99,7 @@ class Asset:
 
     def _saved_scorer(self) -> Scorer:
         saved = self.record.state
-        return self._scorer_at(None if saved is None else state_from_bytes(saved, "penstock.serve"))
+        return self._scorer_at(None if saved is None else state_from_bytes(saved, _KIND))
 
     def close(self) -> None:
         """Close the file."""
@@ -101,8 +108,9 @@ class Asset:
         self.source = None
 
     def _rows(self, feed: Feed) -> AnySource:
-        rows = RowSource(feed, self._table, False, self.progress, self._ahead, time.time)
-        return rows if self.aligning is None else AlignedSource(rows, self.aligning, is_part=True)
+        clock = time.time if self._of_the_present else None
+        rows = RowSource(feed, self._table, self._strict, self.progress, self._ahead, clock)
+        return rows if self.aligning is None else AlignedSource(rows, self.aligning, is_part=self._of_the_present)
 
     def read_file(self) -> Batch | None:
         """Return the next rows of the file; None if there are none."""
@@ -259,7 +267,7 @@ class Asset:
     def pack(self, now: float) -> None:
         """Put the state of the scorer into the record."""
         state = self.scorer.state()
-        self.record.state = None if state is None else state_to_bytes("penstock.serve", state)
+        self.record.state = None if state is None else state_to_bytes(_KIND, state)
         self.record.state_row, self._saved = self.record.rows, now
 
     def show_last(self, judged: Judged) -> None:
@@ -279,7 +287,10 @@ class Asset:
 
 
 class Book:
-    """The alarms of a group of assets, with a clock: the newest time of the data plus what has passed since."""
+    """The alarms of a group of assets, with a clock: the newest time of the data plus what has passed since.
+
+    Its name is "" where there is no other.
+    """
 
     def __init__(self, name: str, rules: AlarmRules, labels: Iterable[Label], saved: dict[str, Any] | None) -> None:
         self.feedback = Feedback(labels)
@@ -318,7 +329,7 @@ class Book:
         self._timer = None
         found = list(events)
         for place, event in enumerate(found):
-            if isinstance(event, Notification) or event.alarm is None:
+            if self.name and (isinstance(event, Notification) or event.alarm is None):
                 found[place] = replace(event, id=f"{self.name}:{event.id}")
         self.dirty = self.dirty or bool(found)
         return found

@@ -25,7 +25,7 @@ from typing import Any
 
 from penstock._messages import counted, duration_in_words
 from penstock._parameters import ParameterError
-from penstock.io import Batch, Fault, InputError
+from penstock.io import Batch, Fault, InputError, open_feed
 from penstock.live.alarms import Alarm, Change, Event, Notification, Verdict
 from penstock.live.assets import MOST_FAULTS, Asset, Book
 from penstock.live.feedback import REASONS, Label, label_alarm
@@ -350,7 +350,9 @@ class Service:
                 log.warning(text, name, record.rows + 1)
                 self.store.restart_asset(record, settings)
                 self.store.add_audit(time.time(), "penstock", "new model", name, settings)
-        return Asset(record, options, make, self.store.positions(record.id))
+        feed = None if options.input is None else open_feed(options.input, follow=True, wait=False)
+        positions = self.store.positions(record.id)
+        return Asset(record, options.watch_options(), make, positions, feed, of_the_present=True)
 
     def _reopen(self, name: str) -> None:
         """Bring an asset alone to where the store is; its alarms stay."""

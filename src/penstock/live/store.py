@@ -126,6 +126,11 @@ class AssetRecord:
     state_row: int
     state: bytes | None
 
+    @classmethod
+    def new(cls, name: str, settings: dict[str, Any]) -> AssetRecord:
+        """Return an asset that is in no store yet."""
+        return cls(0, name, settings, None, 0, Counter(), None, None, 0, None)
+
 
 class Store:
     """The file of a live service, made if it is not there. Of two processes that open it, the second one is refused.
@@ -150,7 +155,7 @@ class Store:
         self._lock = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
             if exclusive and not lock(self._lock):
-                raise StoreError(f"{self.path} is used by another penstock serve. End it, or name another store.")
+                raise StoreError(f"{self.path} is used by another penstock. End it, or name another one.")
             created = not self.path.exists()
             self._exclusive = exclusive
             if exclusive and not created:
@@ -177,7 +182,7 @@ class Store:
         log = Path(f"{self.path}-wal")
         if os.pread(self._lock, len(_IN_USE), 0) == _IN_USE and not log.exists():
             raise StoreError(
-                f"{log} is missing: the last penstock serve was cut off, and what it committed is in that file. Put it "
+                f"{log} is missing: the last penstock was cut off, and what it committed is in that file. Put it "
                 f"back. If it is lost, remove {self.path}.lock: it goes on from what is in {self.path.name}."
             )
 
@@ -196,7 +201,7 @@ class Store:
 
     def damaged(self, what: object) -> StoreError:
         """Return an error that says that the file is damaged."""
-        return StoreError(f"{self.path} is damaged ({what!s:.200}). Put back a copy of it, or name another --store.")
+        return StoreError(f"{self.path} is damaged ({what!s:.200}). Put back a copy of it, or name another one.")
 
     def _note_use(self, state: bytes) -> None:
         """Note in the lock file whether the store is in use; a process that is killed leaves that behind."""
@@ -215,9 +220,9 @@ class Store:
             ours = writer.execute("PRAGMA application_id").fetchone()[0] == _APPLICATION
             empty = not writer.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-            raise StoreError(f"{self.path} is not a store of penstock serve: {error}.") from None
+            raise StoreError(f"{self.path} is not a store of penstock: {error}.") from None
         if not ours and not empty:
-            raise StoreError(f"{self.path} is a SQLite file, but not a store of penstock serve. Name another one.")
+            raise StoreError(f"{self.path} is a SQLite file, but not a store of penstock. Name another one.")
         if version > SCHEMA_VERSION:
             raise StoreError(
                 f"{self.path} was written by a newer penstock (store version {version}; this one reads up to "
@@ -303,6 +308,10 @@ class Store:
         for row in self._read("SELECT * FROM assets WHERE name=?", name):
             return _asset_record(row)
         raise LookupError(f"There is no asset {name!r:.80}.")
+
+    def asset_names(self) -> list[str]:
+        """Return the names of all assets."""
+        return [row["name"] for row in self._write("SELECT name FROM assets ORDER BY id")]
 
     def save_asset(self, record: AssetRecord, *, with_state: bool) -> None:
         """Write what has changed of an asset."""
