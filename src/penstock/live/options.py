@@ -141,7 +141,7 @@ class WatchOptions:
         None
     )
     n_variables: Annotated[int, _out("--explain", "How many variables are named for each sample.")] = 3
-    state: Annotated[Path | None, _state("--state", "A folder for snapshots, to go on from after any end.")] = None
+    state: Annotated[Path | None, _state("--state", "A folder for a store, to go on from after any end.")] = None
     snapshot_every: Annotated[int, _state("--snapshot-every", "Samples from one snapshot to the next.")] = 50_000
     snapshot_seconds: Annotated[float, _state("--snapshot-seconds", "Or seconds, if those come first.")] = 10.0
     model: Annotated[Path | None, _model("--model", _MODEL_HELP)] = None

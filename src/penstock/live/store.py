@@ -180,7 +180,8 @@ class Store:
     def _check_log(self) -> None:
         """Refuse a store that was not closed and whose log was taken away: the newest rows are in there."""
         log = Path(f"{self.path}-wal")
-        if os.pread(self._lock, len(_IN_USE), 0) == _IN_USE and not log.exists():
+        os.lseek(self._lock, 0, os.SEEK_SET)
+        if os.read(self._lock, len(_IN_USE)) == _IN_USE and not log.exists():
             raise StoreError(
                 f"{log} is missing: the last penstock was cut off, and what it committed is in that file. Put it "
                 f"back. If it is lost, remove {self.path}.lock: it goes on from what is in {self.path.name}."
@@ -205,7 +206,8 @@ class Store:
 
     def _note_use(self, state: bytes) -> None:
         """Note in the lock file whether the store is in use; a process that is killed leaves that behind."""
-        os.pwrite(self._lock, state, 0)
+        os.lseek(self._lock, 0, os.SEEK_SET)
+        os.write(self._lock, state)
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=30)
