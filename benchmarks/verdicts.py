@@ -34,10 +34,10 @@ from scipy.signal import lfilter
 
 from penstock import Detector, SensorDetector
 from penstock._types import FloatArray
+from penstock.certainty import SOME, Chance, expected_by_chance
 from penstock.detectors import scores_without_the_highest
 from penstock.explain import group_events
 from penstock.simulate import SimulatedPlant, simulate_hydropower
-from penstock.thresholds import SOME, Chance, expected_by_chance
 
 BoolArray = NDArray[np.bool_]
 Generator = np.random.Generator

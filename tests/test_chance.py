@@ -15,9 +15,9 @@ from hypothesis.extra.numpy import arrays
 from naive import chance as naive
 
 from penstock import NSNMF, Detector
+from penstock.certainty import expected_by_chance
+from penstock.certainty.rows import FEWEST_SCORES
 from penstock.detectors import KNNDistance, LoMST, scores_without_the_highest
-from penstock.thresholds import expected_by_chance
-from penstock.thresholds.chance import FEWEST_SCORES
 
 
 @st.composite

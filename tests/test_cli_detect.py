@@ -134,11 +134,11 @@ def test_rows_in_order_of_time_are_incidents(table: str, capfd: pytest.CaptureFi
 
 def test_how_sure_is_not_said_where_it_is_not_known(table: str, capfd: pytest.CaptureFixture[str]) -> None:
     """A short record without time stamps, in order: incidents are there, by row numbers, without a rate."""
-    plant().drop(columns=["time", "fault"]).to_csv("rows.csv", index=False)
+    plant().drop(columns=["time", "fault"])[200:400].to_csv("rows.csv", index=False)
     assert main(["detect", "rows.csv", "--ordered", "--top", "7"]) == 0
     shown = capfd.readouterr().out
     assert shown.startswith("The record is too short to say how often chance would give such an episode.")
-    assert re.search(r"\n  \d: rows 300 to 304, how sure is not known\n     look first at bearing", shown)
+    assert re.search(r"\n  \d: rows 100 to 104, how sure is not known\n     look first at bearing", shown)
     assert "nan" not in shown
 
 

@@ -17,7 +17,7 @@ LAYERS = [
     {"_blas", "_jit", "_messages", "_parameters", "_progress", "_threads", "_types", "options", "registry"},
     {
         *("graph", "factor", "prepare", "_prepare_kernels", "ranking", "io", "storage"),
-        *("scoring", "_scoring_kernels", "thresholds"),
+        *("certainty", "scoring", "_scoring_kernels", "thresholds"),
     },
     {"columns", "explain", "sensors"},
     {"detectors"},

@@ -91,7 +91,8 @@ def test_a_gap_a_clock_that_jumps_back_and_a_new_run_begin_the_history_anew() ->
     for each in breaks:
         found = fitted().judge_series(X, **each)
         np.testing.assert_array_equal(found.scores[:25], first.scores)
-        np.testing.assert_array_equal(found.evidence[25:], second.evidence)
+        tolerance = 0.1 if each is breaks[0] else 0.0  # slow levels go on after a gap
+        np.testing.assert_allclose(found.evidence[25:], second.evidence, atol=tolerance, rtol=0)
         assert not np.array_equal(found.evidence[25:], unbroken.evidence[25:])
 
 
@@ -202,7 +203,8 @@ def test_a_sensor_that_dies_later_does_not_spoil_the_others(how: str) -> None:
     assert np.isfinite(found.scores).all()
     assert np.isfinite(found.evidence).all()
     if how == "no reading":
-        assert (found.evidence[70:, 1] < 0.05).all()
+        assert (np.diff(found.evidence[51:, 1]) <= 0).all()
+        assert (found.evidence[96:, 1] < 0.05).all()
     if how == "zero":
         later[50:, 1] = 40.0
         assert (fitted("all").judge_series(later).evidence[55:60].argmax(axis=1) == 1).all()
@@ -310,8 +312,8 @@ def test_few_later_rows_of_a_healthy_plant_are_flagged() -> None:
     assert (detector.predict(healthy.iloc[:4000]) == -1).mean() < 0.01
     assert (detector.predict(healthy.iloc[4000:]) == -1).mean() < 0.01
     assert detector.set_contamination(0.1).set_contamination("auto").threshold_ == detector.threshold_
+    assert np.isnan(SensorDetector().fit(readings(9)).expected_by_chance([5.0])).all()
     few = SensorDetector().fit(readings(30))
-    assert few.expected_by_chance([5.0]) != few.expected_by_chance([5.0])
     assert (few.predict(readings(30)) == -1).sum() == 1  # the highest
 
 
@@ -382,8 +384,9 @@ def test_numbers_of_any_size_in_a_file_are_refused_or_harmless(tmp_path: Path, m
 @pytest.mark.parametrize(
     ("way", "value", "message"),
     [
-        (("series", "layer", "means"), np.zeros((2, 9)), r"means.* should be float64 of shape \(2, 5\)"),
-        (("series", "layer", "level"), np.zeros(1), "level.* ≥ 1e-300"),
+        (("series", "layer", "means"), np.zeros((3, 9)), r"means.* should be float64 of shape \(3, 5\)"),
+        (("series", "novelty", "level"), np.zeros(1), "level.* ≥ 1e-300"),
+        (("detector", "fitted", "model", "model", "novelty", "column"), 99, "center.* of 6 columns"),
         (("series", "last", "begun"), 1, "begun.* should be True or False"),
         (("series", "last", "run"), [], "run.* should be a text or a number"),
         (("detector", "fitted", "model", "model", "scale", "width"), np.zeros(6), "width.* ≥ 1e-300"),

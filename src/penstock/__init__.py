@@ -65,9 +65,9 @@ _HOMES = {name: entry.module for name, entry in DETECTORS.items() if entry.modul
 
 # Rooms of their own, whose other names are not taken over here.
 _ROOMS = {
-    "adapters", "bench", "cli", "columns", "datasets", "detection", "detectors", "explain", "factor", "graph", "io",
-    "live", "options", "prepare", "ranking", "registry", "report", "scale", "scoring", "sensors", "simulate", "storage",
-    "thresholds",
+    "adapters", "bench", "certainty", "cli", "columns", "datasets", "detection", "detectors", "explain", "factor",
+    "graph", "io", "live", "options", "prepare", "ranking", "registry", "report", "scale", "scoring", "sensors",
+    "simulate", "storage", "thresholds",
 }  # fmt: skip
 
 __all__ = [*_HOMES]  # noqa: PLE0604

@@ -76,8 +76,44 @@ def block_maxima(values, most=50, fewest_rows=20):
     return [max(values[a:b]) for a, b in pairwise(edges)]
 
 
-def time_layer(channels, quantile=0.95):
+def slow_changes_taken_out(residuals, starts):
+    """(e − level)/max(1, spread) of one sensor; level and spread follow e with weight max(1/1000, 1/(row + 200)).
+
+    The level follows e − level cut at ±0.5, the spread |e − level|/0.8, of which at most 1.5 counts.
+    """
+    found, level, spread, row = [], 0.0, 1.0, -1
+    for e, start in zip(residuals, starts, strict=True):
+        row += 1
+        if start:
+            level, spread, row = 0.0, 1.0, 0
+        if e == 0:  # missing
+            found.append(0.0)
+            continue
+        share, away = max(1 / 1000, 1 / (row + 200)), e - level
+        found.append(away / max(1.0, spread))
+        level += share * max(-0.5, min(0.5, away))
+        spread += share * (min(abs(away), 1.5) / 0.8 - spread)
+    return found
+
+
+def moving_size(values, starts, horizon):
+    """The root of the moving mean of squares, each at most 100."""
+    return [math.sqrt(mean) for mean in moving_mean([min(x * x, 100.0) for x in values], starts, horizon)]
+
+
+def courses(values, starts):
+    """A reading and those 1, 2, 4, 8 and 16 rows before it; the first since the history began where there are fewer."""
+    found, begin = [], 0
+    for i in range(len(values)):
+        begin = i if starts[i] else begin
+        found.append([values[max(i - lag, begin)] for lag in (0, 1, 2, 4, 8, 16)])
+    return found
+
+
+def time_layer(channels, leads, quantile=0.95):
     """Channels per horizon, each (n, p) → one score per row.
+
+    A sensor that does not lead counts at most as much as the largest of those that do; all lead if none does.
 
     Ratios above 1 are taken to a power: 0.15 / log(third quartile of the block maxima / their median), from 0.5 to 1.
     """
@@ -90,6 +126,10 @@ def time_layer(channels, quantile=0.95):
         powers = [max(0.5, min(1.0, 0.15 / max(tail, 1e-12))) for tail in tails]
         ratios = [[channel[i][j] / by[j] if by[j] > 0 else 0.0 for j in range(p)] for i in range(n)]
         ratios = [[min(r**power, 20.0) if r > 1 else r for r, power in zip(row, powers, strict=True)] for row in ratios]
+        first = [j for j in range(p) if leads[j]] or list(range(p))
+        ratios = [
+            [r if j in first else min(r, max(row[k] for k in first)) for j, r in enumerate(row)] for row in ratios
+        ]
         for top in (1, 5):
             means = [sum(sorted(row)[::-1][:top]) / min(top, p) for row in ratios]
             scale = np.quantile(block_maxima(means), quantile) or 1.0
@@ -142,40 +182,54 @@ def rebuilt_residual(z, rebuilt, w, H, Q, j, least=0.05):
     return (z[j] - rebuilt[j]) / max(1 - h, least)
 
 
-def gumbel(maxima):
-    """Location and slope of Gumbel's distribution by quartiles: the largest of three slopes, the median as it is."""
-    quartiles = [float(np.quantile(maxima, share)) for share in (0.25, 0.5, 0.75)]
-    places = [-math.log(-math.log(share)) for share in (0.25, 0.5, 0.75)]
-    pairs = ((0, 1), (1, 2), (0, 2))
-    slope = max(0.05, *((quartiles[b] - quartiles[a]) / (places[b] - places[a]) for a, b in pairs))
-    return quartiles[1] - slope * places[1], slope
-
-
 def memory(scores):
-    """The first of the lags 1, 2, 3, … (each at least 1.2 times the last) at which ranks are correlated below 0.3."""
-    n = len(scores)
-    order = sorted(range(n), key=lambda i: scores[i])
-    ranks = [0.0] * n
-    for place, i in enumerate(order):
-        ranks[i] = -1.0 + 2.0 * place / (n - 1)
-    variance = sum(r * r for r in ranks) / n
+    """The first of the lags 1, 2, 3, … (each at least 1.2 times the last) at which high scores hardly go together.
+
+    High is above the 0.9 quantile; the autocorrelation of being high is below 0.3 there.
+    """
+    n, high = len(scores), float(np.quantile(scores, 0.9))
+    above = [float(score > high or score == max(scores)) for score in scores]
+    mean = sum(above) / n
+    above = [each - mean for each in above]
+    variance = sum(each * each for each in above) / n or 1.0
     lag = 1
     while lag < n // 2:
-        products = [ranks[i] * ranks[i - lag] for i in range(lag, n)]
+        products = [above[i] * above[i - lag] for i in range(lag, n)]
         if sum(products) / len(products) / variance < 0.3:
             break
         lag = max(lag + 1, int(1.2 * lag))
     return lag
 
 
-def episode_rate(scores, block, without_highest=False):
-    """Gumbel's distribution of the maxima over blocks, or over all but the highest."""
+def episode_rate(scores, block, measured, only_counted, tail):
+    """Start, L there, spread and power of the tail of maxima over blocks, the highest of which only count.
+
+    From the maximum of rank j = K/4 on to that of rank h = measured·K, or K − only_counted, the excesses are summed,
+    those above cut there.
+    For Gumbel's distribution the sum over the number of maxima between is κ slopes, by numerical integration. Three
+    more maxima have the slope of the quartiles.
+    """
     count = len(scores) // block
     edges = [int(k * len(scores) / count) for k in range(count + 1)]
     maxima = sorted(max(scores[a:b]) for a, b in pairwise(edges))
-    return gumbel(maxima[:-1] if without_highest else maxima)
+    j = int(count / 4)
+    h = min(math.ceil(measured * count), count - only_counted)
+    start = maxima[j - 1]
+    total = sum(min(m, maxima[h - 1]) - start for m in maxima[j:])
+    x = -math.log(-math.log(j / count))
+    top = -math.log(-math.log(h / count)) if h < count else 40.0
+    step, kappa = (top - x) / 20_000, 0.0
+    for k in range(20_000):
+        kappa += step * (1 - math.exp(-math.exp(-(x + (k + 0.5) * step))))
+    kappa /= (h - j) / count
+    body = max((float(np.quantile(maxima, 0.75)) - float(np.quantile(maxima, 0.25))) / 1.5725, 0.05)
+    spread = max((3 * body + total / kappa) / (3 + h - j), 0.05)
+    return start, -math.log(j / count), spread, 1 / (1 / (3 + h - j) + 1 / tail)
 
 
-def expected(score, location, slope, block, rows):
+def expected(score, start, rate, spread, tail, block, rows):
     """Blocks in so many rows, at least one, whose maximum is at least this score."""
-    return max(rows / block, 1) * (1 - math.exp(-math.exp(-(score - location) / slope)))
+    share = 1.0
+    if score > start:
+        share = 1 - math.exp(-rate * (1 + (score - start) / (tail * spread)) ** -tail)
+    return max(rows / block, 1) * share

@@ -16,6 +16,7 @@ from sklearn.base import clone
 
 from penstock._messages import counted, listed
 from penstock._types import BoolArray, FloatArray, IndexArray
+from penstock.certainty import WELL_ABOVE_USUAL
 from penstock.columns import InputChoice
 from penstock.detection._parts import (
     ALL,
@@ -36,7 +37,6 @@ from penstock.detectors import SensorDetector
 from penstock.graph.rows import find_incomparable
 from penstock.io import Note, TableError
 from penstock.prepare import learn_scaling
-from penstock.sensors.rates import WELL_ABOVE_USUAL
 from penstock.thresholds import Contamination, Exceedance, score_threshold
 
 if TYPE_CHECKING:

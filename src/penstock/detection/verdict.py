@@ -12,11 +12,11 @@ import pandas as pd
 
 from penstock._messages import counted, duration_in_words
 from penstock._types import FloatArray, IndexArray
+from penstock.certainty import CLEARLY, SOME, Chance, about_figure, expected_by_chance
 from penstock.detection._scoring import LISTED, Scored
 from penstock.detectors import scores_without_the_highest
 from penstock.io import Table
 from penstock.sensors import learn_clock
-from penstock.thresholds import CLEARLY, SOME, Chance, about_figure, expected_by_chance
 
 Kind = Literal["unknown", "nothing", "some", "clearly"]
 ONLY_RANKS = "Every table has rows with the highest scores: nothing here says how many of these are real faults."

@@ -245,18 +245,20 @@ class OverTime(SeriesDetector):
             R, filled = rebuilt_residuals(
                 detector, table, scale, held_apart_from_readings(detector), detector.embedding_
             )
-            judged = scale.judged if scale.judged.any() else np.ones(len(scale.judged), dtype=np.bool_)
+            judged, leads = scale.judged, scale.leads
+            if not judged.any():
+                judged = np.ones_like(judged)
         else:
             usual = _usual(detector.scores_)
             scores = np.full(len(table), usual[0])
             scores[there] = detector.scores_
             R, filled = above_usual(scores, usual), without_holes(scale.apply(table))
-            judged = np.ones(1, dtype=np.bool_)
+            judged = leads = np.ones(1, dtype=np.bool_)
         kept = np.ones(len(table), dtype=np.bool_)
-        first = judge_both_sides(R, filled, spacing, kept, judged).scores
+        first = judge_both_sides(R, filled, spacing, kept, judged, leads).scores
         kept = first <= np.quantile(first, 1 - _SET_ASIDE)
-        found = judge_both_sides(R, filled, spacing, kept, judged)
-        layer, as_new = learn_time_layer(R, filled, spacing, kept, judged)
+        found = judge_both_sides(R, filled, spacing, kept, judged, leads)
+        layer, as_new = learn_time_layer(R, filled, spacing, kept, judged, leads)
         scores = np.maximum(learn_surprise(found.scores).apply(found.scores), found.trailing)
         model = OverTimeModel(detector, scale, clock, layer, usual)
         return Learnt(model, Judgement(scores, layer.on_all_sensors(found.evidence)), as_new)

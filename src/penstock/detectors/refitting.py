@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from penstock._types import BoolArray, FloatArray
-from penstock.thresholds import expected_by_chance
-from penstock.thresholds.chance import FEWEST_SCORES
+from penstock.certainty import expected_by_chance
+from penstock.certainty.rows import FEWEST_SCORES
 
 _SET_ASIDE = 10  # one row in so many
 
@@ -19,7 +19,7 @@ def scores_without_the_highest(detector: Any, X: Any, first_scores: ArrayLike) -
     """Fit again without the rows that stand out, and return scores of all rows.
 
     Anomalies among the training rows widen what a detector takes for normal and hide each other. Use it before
-    `penstock.thresholds.expected_by_chance`; where only the ranking of rows matters, the first scores are as good.
+    `penstock.certainty.expected_by_chance`; where only the ranking of rows matters, the first scores are as good.
 
     First a clone is fitted without the tenth of the rows that scored highest; by its scores `expected_by_chance` calls
     rows. If it calls none, the first scores are returned. Else a clone is fitted to all rows but the called ones. So

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from penstock._parameters import ParameterError
 from penstock._progress import logged_fit
 from penstock._types import FloatArray
+from penstock.certainty import WELL_ABOVE_USUAL, EpisodeRate, fit_episode_rate
 from penstock.detectors._base import BaseDetector, bounded, restore_on_failure
 from penstock.detectors._input import check_columns_seen, check_finite, pandas_index, read_row, read_table
 from penstock.detectors._saving import restore
@@ -24,7 +25,6 @@ from penstock.graph.rows import shares_seen
 from penstock.sensors import Judgement, Learnt, SensorModel, SeriesModel, learn_series
 from penstock.sensors.blocks import join_blocks
 from penstock.sensors.packing import pack, unpack
-from penstock.sensors.rates import WELL_ABOVE_USUAL, EpisodeRate, learn_rate
 from penstock.storage import Record, StorageError, write_state
 from penstock.thresholds import Contamination, score_threshold
 
@@ -122,9 +122,9 @@ class SeriesDetector(BaseDetector):
         learnt = self._learn(table, time, runs, index)
         self.model_, self.evidence_ = learnt.model, learnt.judgement.evidence
         starts = learnt.model.clock.follow(len(table), time, runs).starts
-        self.rate_ = learn_rate(learnt.judgement.scores, starts, without_highest=True)
+        self.rate_ = fit_episode_rate(learnt.judgement.scores, starts, later=False)
         self.as_new_ = bounded(learnt.as_new)
-        self.later_rate_ = learn_rate(self.as_new_, starts)
+        self.later_rate_ = fit_episode_rate(self.as_new_, starts, later=True)
         self.alone_ = bounded(join_blocks(self.model_.score_alone, table))
         return learnt.judgement.scores
 
@@ -189,7 +189,7 @@ class SeriesDetector(BaseDetector):
         chosen, n = score_threshold(self.alone_, contamination), len(self.alone_)
         if not isinstance(contamination, str):
             return chosen
-        rate = learn_rate(self.alone_, np.arange(n) == 0)
+        rate = fit_episode_rate(self.alone_, np.arange(n) == 0, later=False)
         level = max(chosen, WELL_ABOVE_USUAL) if rate is None else rate.score_expected(1.0, n)
         return min(level, score_threshold(self.alone_, min(1 / n, 0.5)))
 

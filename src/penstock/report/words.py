@@ -11,9 +11,9 @@ import pandas as pd
 from markupsafe import Markup
 
 from penstock._messages import counted, duration_in_words
+from penstock.certainty import SOME, about_figure
 from penstock.detection import TagSummary, TimeSummary
 from penstock.explain import NEW_STATE
-from penstock.thresholds import SOME, about_figure
 
 MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 NO_NUMBER = "–"

@@ -11,6 +11,11 @@ import numpy as np
 
 from penstock._jit import Array, kernel
 
+_SLOW, _FAST = 1 / 1000, 200  # the weight of a row in a slow level: 1/(rows so far + 200), and at least 1/1000
+_LARGEST_STEP, _LARGEST_SIZE = 0.5, 1.5  # what counts of a residual in its slow level, and in its slow spread
+_USUAL_SIZE = 0.8  # of |residual|: the mean, for normal noise
+_LARGEST_SQUARE = 100.0
+
 
 @kernel
 def multiply_rows(A: Array, M: Array, out: Array) -> None:
@@ -111,12 +116,13 @@ def activity_rows(
 
 @kernel
 def compare_channel(
-    channel: Array, by: Array, powers: Array, edges: Array, largest: float, tops: Array, evidence: Array
+    channel: Array, by: Array, powers: Array, edges: Array, leads: Array, largest: float, tops: Array, evidence: Array
 ) -> None:
     """Ratios of |channel| (n, p) to `by` (p,), to the power `powers` (p,) above 1, cut at `largest`.
 
-    A ratio is 0 where `by` is 0, as the sensor never moved. `tops` (n, 2) takes the largest ratio of a row and the mean
-    of its five. `evidence` (n, p) is raised to the ratios to `edges` (p,).
+    A ratio is 0 where `by` is 0, as the sensor never moved; that of a sensor that does not lead (`leads`, (p,)) is at
+    most the largest of those that do. `tops` (n, 2) takes the largest ratio of a row and the mean of its five.
+    `evidence` (n, p) is raised to the ratios to `edges` (p,).
     """
     n, p = channel.shape
     most = min(5, p)
@@ -124,22 +130,68 @@ def compare_channel(
     for i in range(n):
         for k in range(5):
             highest[k] = 0.0
-        for j in range(p):
-            ratio = abs(channel[i, j]) / by[j] if by[j] > 0.0 else 0.0
-            if ratio > 1.0:
-                ratio = min(ratio ** powers[j], largest)
-            if edges[j] > 0.0:
-                evidence[i, j] = max(evidence[i, j], abs(channel[i, j]) / edges[j])
-            k = most - 1
-            if ratio > highest[k]:
-                while k > 0 and ratio > highest[k - 1]:
-                    highest[k] = highest[k - 1]
-                    k -= 1
-                highest[k] = ratio
+        limit = largest
+        for turn in range(2):  # those that lead first
+            for j in range(p):
+                if leads[j] != (turn == 0):
+                    continue
+                ratio = abs(channel[i, j]) / by[j] if by[j] > 0.0 else 0.0
+                if ratio > 1.0:
+                    ratio = ratio ** powers[j]
+                ratio = min(ratio, limit)
+                if edges[j] > 0.0:
+                    evidence[i, j] = max(evidence[i, j], abs(channel[i, j]) / edges[j])
+                k = most - 1
+                if ratio > highest[k]:
+                    while k > 0 and ratio > highest[k - 1]:
+                        highest[k] = highest[k - 1]
+                        k -= 1
+                    highest[k] = ratio
+            limit = highest[0]
         total = 0.0
         for k in range(most):
             total += highest[k]
         tops[i, 0], tops[i, 1] = highest[0], total / most
+
+
+@kernel
+def take_out_slow_changes(residuals: Array, runs: Array, levels: Array, rows: int, out: Array) -> int:
+    """Residuals (n, q) less a level, over a spread, which follow each sensor slowly.
+
+    Both are bounded: in 1,000 rows the level moves by at most half the usual spread, and the spread at most doubles.
+    So a season is taken out, and a fault that lasts stays visible. A residual of 0 stays 0, as the reading is missing
+    (or, of scores, not above the usual), and says nothing of the level. `levels` (2, q), level and spread, go in and
+    out, and begin as 0 and 1 where another run does (`runs`, (n,)). `rows` were followed since; the number after these
+    is returned. `out` may be `residuals`.
+    """
+    n, q = residuals.shape
+    for i in range(n):
+        if runs[i]:
+            rows = 0
+            levels[0, :], levels[1, :] = 0.0, 1.0
+        share = max(_SLOW, 1.0 / (rows + _FAST))
+        for j in range(q):
+            if residuals[i, j] == 0.0:
+                out[i, j] = 0.0
+                continue
+            away = residuals[i, j] - levels[0, j]
+            out[i, j] = away / max(1.0, levels[1, j])
+            levels[0, j] += share * min(max(away, -_LARGEST_STEP), _LARGEST_STEP)
+            levels[1, j] += share * (min(abs(away), _LARGEST_SIZE) / _USUAL_SIZE - levels[1, j])
+        rows += 1
+    return rows
+
+
+@kernel
+def moving_sizes(values: Array, starts: Array, shares: Array, state: Array, out: Array) -> None:
+    """Roots of the moving means of squares, each at most 100, as in `moving_means`: noise and oscillation last so."""
+    n, p = values.shape
+    for i in range(n):
+        for j in range(p):
+            before = 0.0 if starts[i] else state[j]
+            square = min(values[i, j] * values[i, j], _LARGEST_SQUARE)
+            state[j] = before + shares[i] * (square - before)
+            out[i, j] = sqrt(max(state[j], 0.0))
 
 
 @kernel
@@ -250,28 +302,28 @@ def follow_residuals(
     residuals: Array,
     Z: Array,
     starts: Array,
+    runs: Array,
     shares: Array,
     activity: tuple[Array, Array, Array, Array, Array],
     judged: Array,
-    calibration: tuple[Array, Array, Array, Array],
+    calibration: tuple[Array, Array, Array, Array, Array],
     largest: float,
     state: tuple[Array, Array, Array, Array],
     since: int,
-    slow: float,
-    usual: float,
+    rows: int,
     scores: Array,
     evidence: Array,
-) -> int:
-    """Scores over their slow level (n,) and evidence (n, q) of rows by what came before.
+) -> tuple[int, int]:
+    """Scores (n,) and evidence (n, q) of rows by what came before.
 
     `shares` (2 + h, n) are the weights of new rows over 4 and 16 rows and over the horizons; `activity`, `calibration`
-    and `judged` (q,), as numbers of columns, are parts of a `TimeLayer`; `slow` and `usual` belong to the slow level.
-    `state` is the last place (d,), the means of movement (2, 1) and of the horizons (h, q), and the slow level (1,): it
-    goes in and out, as does `evidence`, which begins as 0. Returns the rows since the history began.
+    and `judged` (q,), as numbers of columns, are parts of a `TimeLayer`. `state` is the last place (d,), the means of
+    movement (2, 1) and of the channels (h, q), and the slow levels (2, q), which followed so many `rows`: it goes in
+    and out, as does `evidence`, which begins as 0. Returns the rows since the history began, and those followed.
     """
     center, directions, typical, coefficients, floors = activity
-    by, powers, edges, usual_tops = calibration
-    last, means, horizons, level = state
+    by, powers, edges, usual_tops, leads = calibration
+    last, means, horizons, levels = state
     n, q = len(Z), len(judged)
     places, features = np.empty((n, directions.shape[1])), np.empty((n, 6))
     multiply_rows(Z - center, directions, places)
@@ -283,20 +335,21 @@ def follow_residuals(
         for k in range(q):
             j = judged[k]
             E[i, k] = residuals[i, j] / sqrt(max(variances[i, j], floors[j]))
+    rows = take_out_slow_changes(E, runs, levels, rows, E)
     channel, tops = np.empty((n, q)), np.empty((n, 2))
     scores[:] = 0.0
     for h in range(len(by)):
-        moving_means(E, starts, shares[2 + h], horizons[h], channel)
-        compare_channel(channel, by[h], powers[h], edges[h], largest, tops, evidence)
+        if h < len(by) - 1:
+            moving_means(E, starts, shares[2 + h], horizons[h], channel)
+        else:
+            moving_sizes(E, starts, shares[2 + h], horizons[h], channel)
+        compare_channel(channel, by[h], powers[h], edges[h], leads, largest, tops, evidence)
         for i in range(n):
             one, five = tops[i, 0] / usual_tops[h, 0], tops[i, 1] / usual_tops[h, 1]
             scores[i] += one * one + five * five
     for i in range(n):
         scores[i] = sqrt(scores[i] / usual_tops.size)
-    levels = np.empty(n)
-    slow_levels(scores, slow, usual, level, levels)
-    scores /= levels
-    return since
+    return since, rows
 
 
 @kernel

@@ -24,19 +24,25 @@ from penstock.sensors._kernels import (
     compare_channel,
     follow_residuals,
     moving_means,
+    moving_sizes,
     multiply_rows,
     slow_levels,
+    take_out_slow_changes,
     two_sided_means,
 )
-from penstock.sensors.blocks import add_up, each_block, fill_blocks, join_blocks, take_rows
+from penstock.sensors.blocks import add_up, each_block, fill_blocks, follow_blocks, join_blocks, take_rows
 from penstock.sensors.readings import Spacing
 
 HORIZONS = (1, 4, 16, 64)  # rows, offline
 TRAILING_HORIZONS = (1, 4)  # rows, for later rows in order: longer ones carry a fault on after its end
+_SIZE_HORIZON = 8  # rows, of the mean of squares
+LATER_CHANNELS = len(TRAILING_HORIZONS) + 1
 ACTIVITY_HORIZONS = (4, 16)  # rows, over which the movement of the plant is followed
-_LATER_HORIZONS = (*ACTIVITY_HORIZONS, *TRAILING_HORIZONS)
+_LATER_HORIZONS = (*ACTIVITY_HORIZONS, *TRAILING_HORIZONS, _SIZE_HORIZON)
+_LATER_QUANTILE = 0.97  # of block maxima, that channels of later rows are divided by
 _BLOCKS, _FEWEST_ROWS = 50, 20  # at most so many blocks of time, of at least so many rows
 _LARGEST_RATIO = 20.0
+_LARGEST_SIZE = 10.0  # of a residual whose square counts
 _USUAL_TAIL = 0.15  # log of the third quartile of block maxima over their median, of readings without bursts
 _LEAST_POWER = 0.5
 _CUT_AT = 0.99  # quantile of residuals at which they are cut, where their usual spread is learnt from all rows
@@ -155,6 +161,7 @@ class Calibration:
     powers: FloatArray
     edges: FloatArray
     tops: FloatArray  # (number of horizons, 2) of the mean of the one and of the five largest sensors
+    leads: BoolArray  # (p,) sensors that may be a row's largest; others count at most as much as the largest of these
 
     def judge(self, channels: Iterable[FloatArray]) -> tuple[FloatArray, FloatArray]:
         """Return one score per row (n,) and the evidence of each sensor (n, p) from the channels, each (n, p).
@@ -166,15 +173,17 @@ class Calibration:
         learnt = zip(self.channels, self.powers, self.edges, self.tops, strict=True)
         for channel, (by, powers, edges, tops) in zip(channels, learnt, strict=True):
             evidence = np.zeros(channel.shape) if evidence is None else evidence
-            total = total + _squares(_largest(by, powers, edges, channel, evidence), tops)
+            total = total + _squares(_largest(by, powers, edges, self.leads, channel, evidence), tops)
             del channel  # before the next one is made
         return np.sqrt(total / self.tops.size), evidence
 
 
 def calibrate(
-    channels: Iterable[FloatArray], quantile: float = 0.95, usual_tail: float = _USUAL_TAIL
+    channels: Iterable[FloatArray], leads: BoolArray, quantile: float = 0.95, usual_tail: float = _USUAL_TAIL
 ) -> tuple[Calibration, FloatArray, FloatArray]:
     """Learn what channels of training rows are divided by: this quantile of their block maxima.
+
+    leads : (p,) sensors that may be a row's largest; all of them if there are none.
 
     Ratios count less where the logarithm of the third quartile of the maxima over their median exceeds `usual_tail`.
 
@@ -184,6 +193,7 @@ def calibrate(
     by, powers, edges, tops = [], [], [], []
     total: Any = 0.0
     evidence: Any = None
+    leads = leads if leads.any() else ~leads
     for channel in channels:
         evidence = fill_blocks(channel.shape[1], np.zeros_like, channel) if evidence is None else evidence
         middle, third, wanted = np.quantile(_channel_maxima(channel), [0.5, 0.75, quantile], axis=0)
@@ -192,12 +202,12 @@ def calibrate(
         powers.append(np.clip(usual_tail / np.maximum(tails, _SMALLEST), _LEAST_POWER, 1.0))
         moves = third > 0
         edges.append(third * np.median(wanted[moves] / third[moves]) if moves.any() else wanted)
-        largest = join_blocks(partial(_largest, by[-1], powers[-1], edges[-1]), channel, evidence)
+        largest = join_blocks(partial(_largest, by[-1], powers[-1], edges[-1], leads), channel, evidence)
         usual = np.quantile(block_maxima(largest), quantile, axis=0)
         tops.append(np.where(usual > 0, usual, 1.0))
         total = total + _squares(largest, tops[-1])
         del channel  # before the next one is made
-    calibration = Calibration(np.array(by), np.array(powers), np.array(edges), np.array(tops))
+    calibration = Calibration(np.array(by), np.array(powers), np.array(edges), np.array(tops), leads)
     return calibration, np.sqrt(total / calibration.tops.size), evidence
 
 
@@ -240,6 +250,14 @@ def trailing_blocks(
         yield fill_blocks(evidence.shape[1], _trailing, evidence, spacing.starts, shares, around=around)
 
 
+def later_channels(evidence: FloatArray, spacing: Spacing) -> Iterator[FloatArray]:
+    """Yield the channels of later rows: `trailing_blocks`, and the root of the mean of squares over eight rows."""
+    yield from trailing_blocks(evidence, spacing)
+    shares = spacing.shares(_SIZE_HORIZON)
+    around = _rows_remembered(shares.min())
+    yield fill_blocks(evidence.shape[1], _trailing_sizes, evidence, spacing.starts, shares, around=around)
+
+
 def _two_sided(
     evidence: FloatArray, starts: BoolArray, shares: FloatArray, ends: BoolArray, shares_back: FloatArray
 ) -> FloatArray:
@@ -254,6 +272,12 @@ def _trailing(evidence: FloatArray, starts: BoolArray, shares: FloatArray) -> Fl
     means = np.empty(evidence.shape)
     moving_means(evidence, starts, shares, np.zeros(evidence.shape[1]), means)
     return np.abs(means, out=means)
+
+
+def _trailing_sizes(evidence: FloatArray, starts: BoolArray, shares: FloatArray) -> FloatArray:
+    sizes = np.empty(evidence.shape)
+    moving_sizes(evidence, starts, shares, np.zeros(evidence.shape[1]), sizes)
+    return sizes
 
 
 def _rows_remembered(share: float) -> int:
@@ -282,11 +306,12 @@ def learn_surprise(scores: FloatArray) -> Surprise:
 
 @dataclass
 class LayerState:
-    """Where the moving means, the features of activity and the slow level stand after the last row of a series."""
+    """Where the channels, the features of activity and the slow levels stand after the last row of a series."""
 
-    means: FloatArray
+    means: FloatArray  # (number of channels, q)
     activity: ActivityState
-    level: FloatArray
+    levels: FloatArray  # (2, q) level and spread of each sensor's residuals
+    rows: int = 0  # that the levels have followed
 
 
 @dataclass(frozen=True)
@@ -294,20 +319,18 @@ class TimeLayer:
     """Judge residuals of rows that follow the training rows, whatever the source of the residuals.
 
     activity, calibration, surprise : what is usual, learnt from the training rows.
-    usual : median score of the training rows. A level above it that stays, as in another season, is divided out.
     """
 
     judged: BoolArray  # (p,) sensors that are judged
     activity: Activity
     calibration: Calibration
     surprise: Surprise
-    usual: float
 
     def start(self) -> LayerState:
         """Return the state of a series of which no row was judged yet."""
-        means = np.zeros((len(TRAILING_HORIZONS), int(self.judged.sum())))
+        q = len(self._columns)
         activity = ActivityState(np.zeros(self.activity.directions.shape[1]))
-        return LayerState(means, activity, np.array([self.usual]))
+        return LayerState(np.zeros((LATER_CHANNELS, q)), activity, _first_levels(q))
 
     def judge(
         self, residuals: FloatArray, Z: FloatArray, spacing: Spacing, state: LayerState
@@ -317,25 +340,26 @@ class TimeLayer:
         residuals, Z : (n, p) residuals, and scaled readings without holes.
         state : goes on from row to row.
         """
-        relative, evidence = np.empty(len(Z)), np.zeros((len(Z), len(self._columns)))
+        scores, evidence = np.empty(len(Z)), np.zeros((len(Z), len(self._columns)))
         moved, usual = self.activity, self.calibration
-        state.activity.since = follow_residuals(
+        since, rows = follow_residuals(
             residuals,
             Z,
             spacing.starts,
+            spacing.runs,
             spacing.shares_over(_LATER_HORIZONS),
             (moved.center, moved.directions, moved.typical, moved.coefficients, moved.floors),
             self._columns,
-            (usual.channels, usual.powers, usual.edges, usual.tops),
+            (usual.channels, usual.powers, usual.edges, usual.tops, usual.leads),
             _LARGEST_RATIO,
-            (state.activity.last, state.activity.means, state.means, state.level),
+            (state.activity.last, state.activity.means, state.means, state.levels),
             state.activity.since,
-            SLOW,
-            self.usual,
-            relative,
+            state.rows,
+            scores,
             evidence,
         )
-        return self.surprise.apply(relative), self.on_all_sensors(evidence)
+        state.activity.since, state.rows = int(since), int(rows)
+        return self.surprise.apply(scores), self.on_all_sensors(evidence)
 
     @cached_property
     def _columns(self) -> IndexArray:
@@ -344,8 +368,9 @@ class TimeLayer:
     def judge_alone(self, residuals: FloatArray) -> FloatArray:
         """Return the surprise (n,) at rows without history, each as if the plant had moved as usual before it."""
         E = np.abs(residuals / self.activity.spread(np.ones((1, 6))))[:, self.judged].copy()
-        scores, _ = self.calibration.judge(E / horizon for horizon in TRAILING_HORIZONS)
-        return self.surprise.apply(scores / self.usual)
+        sizes = np.minimum(E, _LARGEST_SIZE) / np.sqrt(_SIZE_HORIZON)
+        scores, _ = self.calibration.judge([*(E / horizon for horizon in TRAILING_HORIZONS), sizes])
+        return self.surprise.apply(scores)
 
     def on_all_sensors(self, evidence: FloatArray) -> FloatArray:
         """Return the evidence of judged sensors (n, q) as that of all (n, p): 0 for the others."""
@@ -357,19 +382,34 @@ class TimeLayer:
 
 
 def learn_time_layer(
-    residuals: FloatArray, Z: FloatArray, spacing: Spacing, kept: BoolArray, judged: BoolArray
+    residuals: FloatArray, Z: FloatArray, spacing: Spacing, kept: BoolArray, judged: BoolArray, leads: BoolArray
 ) -> tuple[TimeLayer, FloatArray]:
     """Learn what is usual from residuals of training rows that they did not decide themselves, where that is possible.
+
+    judged, leads : (p,) sensors that are judged, and those of them that may be a row's largest.
 
     Returns also the surprise (n,) at the training rows, by what came before them.
     """
     activity = learn_activity(Z, residuals, spacing, kept)
     E = standardise(residuals, Z, spacing, activity, judged)
-    calibration, scores, _ = calibrate(trailing_blocks(E, spacing))
-    usual = max(float(np.median(scores)), _SMALLEST)
-    relative = over_slow_level(scores, usual)
-    surprise = learn_surprise(relative)
-    return TimeLayer(judged, activity, calibration, surprise, usual), surprise.apply(relative)
+    q = int(judged.sum())
+    E, _ = follow_blocks(q, _without_slow_changes, (_first_levels(q), 0), E, spacing.runs)
+    calibration, scores, _ = calibrate(later_channels(E, spacing), leads[judged], _LATER_QUANTILE)
+    surprise = learn_surprise(scores)
+    return TimeLayer(judged, activity, calibration, surprise), surprise.apply(scores)
+
+
+def _first_levels(q: int) -> FloatArray:
+    """Return the level, 0, and the spread, 1, of residuals of which no row was followed."""
+    return np.array([np.zeros(q), np.ones(q)])
+
+
+def _without_slow_changes(
+    state: tuple[FloatArray, int], E: FloatArray, starts: BoolArray
+) -> tuple[FloatArray, tuple[FloatArray, int]]:
+    levels, found = state[0].copy(), np.empty(E.shape)
+    rows = take_out_slow_changes(np.ascontiguousarray(E), starts, levels, state[1], found)
+    return found, (levels, int(rows))
 
 
 @dataclass(frozen=True)
@@ -387,13 +427,13 @@ class BothSides:
 
 
 def judge_both_sides(
-    residuals: FloatArray, Z: FloatArray, spacing: Spacing, kept: BoolArray, judged: BoolArray
+    residuals: FloatArray, Z: FloatArray, spacing: Spacing, kept: BoolArray, judged: BoolArray, leads: BoolArray
 ) -> BothSides:
     """Judge training rows by what came before and after each."""
     activity = learn_activity(Z, residuals, spacing, kept)
-    E = standardise(residuals, Z, spacing, activity, judged)
-    _, scores, evidence = calibrate(two_sided_channels(E, spacing))
-    _, trailing, _ = calibrate(trailing_blocks(E, spacing))
+    E, leads = standardise(residuals, Z, spacing, activity, judged), leads[judged]
+    _, scores, evidence = calibrate(two_sided_channels(E, spacing), leads)
+    _, trailing, _ = calibrate(trailing_blocks(E, spacing), leads)
     tail = np.nan
     if kept.all():  # faults make the tail where they are not learnt from
         tails = [np.quantile(np.abs(column), [0.75, 0.99]) for column in _some_rows(E).T]
@@ -451,11 +491,11 @@ def _maxima_by_number(channel: FloatArray, numbers: IndexArray) -> tuple[int, Fl
 
 
 def _largest(
-    by: FloatArray, powers: FloatArray, edges: FloatArray, channel: FloatArray, evidence: FloatArray
+    by: FloatArray, powers: FloatArray, edges: FloatArray, leads: BoolArray, channel: FloatArray, evidence: FloatArray
 ) -> FloatArray:
     """Return the largest ratio of a row to `by` and the mean of its five, (n, 2); raise `evidence` by the `edges`."""
     tops = np.empty((len(channel), 2))
-    compare_channel(channel, by, powers, edges, _LARGEST_RATIO, tops, evidence)
+    compare_channel(channel, by, powers, edges, leads, _LARGEST_RATIO, tops, evidence)
     return tops
 
 

@@ -76,7 +76,7 @@ class Blend:
         return np.maximum(both, np.minimum(before, both + most))
 
     def combine(self, views: list[FloatArray], novelty: FloatArray | None) -> FloatArray:
-        """Return the score of each row (n,) from its surprises by each view; None if there is no novelty.
+        """Return the score of each row (n,) from its surprises by each view; None if no state is compared.
 
         >>> Blend(0.25).combine([np.array([2.0, -2.0])], np.array([4.0, 8.0]))
         array([2.375, 1.375])
@@ -189,18 +189,22 @@ class SensorModel(SeriesModel):
     clock: Clock
     residuals: LeaveOneOut
     layer: TimeLayer
-    novelty: Novelty | None
+    novelty: Novelty
     past: Past | None
     past_moments: FloatArray
     blend: Blend
     watched: BoolArray  # (p,) columns that never moved in training, of which a move is news
     news: float  # the score of a row with a large one
 
+    @property
+    def single(self) -> bool:
+        """Whether there is one sensor: it is compared with its own past and its courses alone."""
+        return self.novelty.column >= 0
+
     def start(self) -> SeriesState:
-        level = 1.0 if self.novelty is None else self.novelty.usual
         return SeriesState(
             self.layer.start(),
-            NoveltyState(np.zeros(len(self.scale.center)), np.array([level])),
+            NoveltyState(np.zeros(len(self.scale.center)), np.array([self.novelty.usual])),
             PastState(self.past_moments.copy(), np.zeros((len(HORIZONS), self.past_moments.shape[1]))),
             np.zeros((2, len(self.scale.center))),
         )
@@ -210,10 +214,8 @@ class SensorModel(SeriesModel):
         Z = self._scaled(X)
         residuals, filled = self.residuals.judge(Z)
         own, evidence = self.layer.judge(residuals, filled, spacing, state.layer)
-        novelty = None
-        if self.novelty is not None:
-            novelty = self.novelty.score(self._with_moves(filled, X), spacing, state.novelty)
-        views = [own]
+        novelty = self.novelty.score(self._with_moves(filled, X), spacing, state.novelty)
+        views = [] if self.single else [own]
         if self.past is not None:
             views.append(self.past.score(Z[:, self.layer.judged].copy(), spacing, state.past))
         scores, watched = self.blend.combine(views, novelty), self.watched
@@ -230,7 +232,7 @@ class SensorModel(SeriesModel):
         # A column that never moved before says nothing here: a single row cannot tell news from a level that stays.
         residuals, filled = self.residuals_of(X)
         own = self.layer.judge_alone(residuals)
-        return self.blend.combine([own], None if self.novelty is None else self.novelty.score_alone(filled))
+        return self.blend.combine([own], None if self.single else self.novelty.score_alone(filled))
 
     def residuals_of(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         return self.residuals.judge(self._scaled(X))
@@ -304,7 +306,7 @@ def learn_series(
     watched = scale.still.copy()
     watched[[] if explaining is None else explaining] = False
     moving = ~scale.still
-    some = Scale(scale.center[moving], scale.width[moving], scale.judged[moving], scale.still[moving])
+    some = scale.only(moving)
     columns = fill_blocks(int(moving.sum()), partial(_take_columns, moving), X)
     found = _learn_moving(columns, clock, spacing, some, random)
     assert isinstance(found.model, SensorModel)
@@ -345,7 +347,9 @@ def _with_unmoved(model: SensorModel, scale: Scale, watched: BoolArray) -> Senso
         coefficients=put(moved.coefficients),
         floors=put(moved.floors, 1.0),
     )
-    if novelty is not None:
+    if novelty.column >= 0:
+        novelty = replace(novelty, column=int(np.flatnonzero(moving)[0]))
+    else:
         novelty = novelty.with_constants(put(novelty.center), put(novelty.directions.T).T.copy(), watched)
     return replace(
         model,
@@ -359,7 +363,8 @@ def _with_unmoved(model: SensorModel, scale: Scale, watched: BoolArray) -> Senso
 
 def _learn_moving(X: FloatArray, clock: Clock, spacing: Spacing, scale: Scale, random: np.random.RandomState) -> Learnt:
     """Learn from columns that move, given their scale."""
-    p, judged, Z = X.shape[1], scale.judged, fill_blocks(X.shape[1], scale.apply, X)
+    p, judged, leads = X.shape[1], scale.judged, scale.leads
+    Z = fill_blocks(p, scale.apply, X)
     kept, tail = np.ones(len(X), dtype=np.bool_), 0.0
     has_holes = bool(add_up(_count_missing, Z))
     filled = fill_blocks(p, without_holes, Z) if has_holes else Z
@@ -368,7 +373,7 @@ def _learn_moving(X: FloatArray, clock: Clock, spacing: Spacing, scale: Scale, r
         model = learn_leave_one_out(filled, kept.astype(np.float64))
         R = fill_blocks(p, model.comparable, Z)
         complete = fill_blocks(p, model.fill, Z) if has_holes else Z
-        found = judge_both_sides(R, complete, spacing, kept, judged)
+        found = judge_both_sides(R, complete, spacing, kept, judged, leads)
         tail = found.tail if number == 0 else tail
         if number < _PASSES - 1:
             kept = found.scores <= np.quantile(found.scores, 1 - _SET_ASIDE)
@@ -379,16 +384,15 @@ def _learn_moving(X: FloatArray, clock: Clock, spacing: Spacing, scale: Scale, r
     set_stage("calibration")
     both, before = learn_surprise(found.scores).apply(found.scores), found.trailing
     others = _residuals_of_other_blocks(Z, filled, kept, model)
-    layer, as_new = learn_time_layer(others, complete, spacing, kept, judged)
+    layer, as_new = learn_time_layer(others, complete, spacing, kept, judged, leads)
     del others, filled
-    several = p > 1
-    novelty, new, new_so_far = learn_novelty(complete, spacing, random) if several else (None, None, None)
+    novelty, new, new_so_far = learn_novelty(complete, spacing, random)
     past, moments, unlike = None, np.zeros((3, int(judged.sum()))), []
-    if not several or explained < _WELL_EXPLAINED:
-        past, moments, surprises = _learn_past(Z, judged, spacing)
+    if p == 1 or explained < _WELL_EXPLAINED:
+        past, moments, surprises = _learn_past(Z, judged, leads, spacing)
         unlike.append(surprises)
-    blend = learn_blend(tail, explained)
-    as_new = blend.combine([as_new, *unlike], new_so_far)
+    blend = Blend(1.0, added=0.0) if p == 1 else learn_blend(tail, explained)
+    as_new = blend.combine(unlike if p == 1 else [as_new, *unlike], new_so_far)
     news = score_of_news(as_new)
     fitted = SensorModel(scale, clock, model, layer, novelty, past, moments, blend, scale.still, news)
     evidence = found.evidence if judged.all() else fill_blocks(p, layer.on_all_sensors, found.evidence)
@@ -459,12 +463,14 @@ def _share_explained(readings: FloatArray, residuals: FloatArray, kept: BoolArra
     return float(1 - left / (variance if variance > 0 else 1.0))
 
 
-def _learn_past(Z: FloatArray, judged: BoolArray, spacing: Spacing) -> tuple[Past, FloatArray, FloatArray]:
+def _learn_past(
+    Z: FloatArray, judged: BoolArray, leads: BoolArray, spacing: Spacing
+) -> tuple[Past, FloatArray, FloatArray]:
     """Learn how far readings are from all earlier ones; also return their moments (3, q) and the surprises (n,)."""
     least, floors = float(max(30, len(Z) // 50)), 1e-3 * np.array(each_column(np.nanstd, (Z,)))[judged]
     q = len(floors)
     found, moments = follow_blocks(q, partial(_against_past, least, floors, judged), np.zeros((3, q)), Z)
     channels = trailing_blocks(found, spacing, HORIZONS)
-    calibration, scores, _ = calibrate(channels, 0.75, np.inf)  # the last blocks are unlike the first in most series
+    calibration, scores, _ = calibrate(channels, leads[judged], 0.75, np.inf)  # in most series blocks differ much
     surprise = learn_surprise(scores)
     return Past(least, floors, calibration, surprise), moments, surprise.apply(scores)

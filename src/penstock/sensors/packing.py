@@ -8,9 +8,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from penstock._types import FloatArray
+from penstock.certainty import EpisodeRate
 from penstock.sensors.evidence import (
     HORIZONS,
-    TRAILING_HORIZONS,
+    LATER_CHANNELS,
     Activity,
     ActivityState,
     Calibration,
@@ -19,8 +20,7 @@ from penstock.sensors.evidence import (
     TimeLayer,
 )
 from penstock.sensors.judge import Blend, Past, PastState, ResidualState, SensorModel, SeriesState
-from penstock.sensors.novelty import Novelty, NoveltyState
-from penstock.sensors.rates import EpisodeRate
+from penstock.sensors.novelty import COURSE, RECENT, Novelty, NoveltyState
 from penstock.sensors.readings import LARGEST_READING, Clock, LastRow, Scale
 from penstock.sensors.residuals import RIDGE, LeaveOneOut
 from penstock.storage import Record, StorageError
@@ -30,40 +30,39 @@ T = TypeVar("T")
 _LEAST = 1e-300  # of what is divided by
 _LARGEST = 1e40  # of what is not in the user's units: squares and their products do not overflow
 _MOST = 2**53  # of whole numbers
-_LATER = {"h": len(TRAILING_HORIZONS)}
+_LATER = {"h": LATER_CHANNELS}
 _EARLIER = {"h": len(HORIZONS)}
 # Fields of each record: the lengths of an array, with ">0" where all of it is positive; a type; or a record, with its
 # lengths where these are its own; "?" before what may be None. Letters stand for lengths: p sensors, r residuals (p, or
-# 1 in all), q of them judged, h horizons, a and d directions, m reference rows.
+# 1 in all), q of them judged, h horizons, c columns of a state, a and d directions, m reference rows.
 _FIELDS: dict[type, dict[str, Any]] = {
-    Scale: {"center": "p", "width": "p >0", "judged": "p bool", "still": "p bool"},
+    Scale: {"center": "p", "width": "p >0", "judged": "p bool", "still": "p bool", "seldom": "p bool"},
     Clock: {"step": float, "gap": float},
     LeaveOneOut: {"mean": "p", "precision": "p p"},
     Activity: {"center": "p", "directions": "p a", "typical": "6 >0", "coefficients": "6 r", "floors": "r >0"},
-    Calibration: {"channels": "h q", "edges": "h q", "tops": "h 2 >0", "powers": "h q"},
+    Calibration: {"channels": "h q", "edges": "h q", "tops": "h 2 >0", "powers": "h q", "leads": "q bool"},
     Surprise: {"median": float, "spread": float},
     TimeLayer: {
         "judged": "r bool",
         "activity": Activity,
         "calibration": (Calibration, _LATER),
         "surprise": Surprise,
-        "usual": float,
     },
     Novelty: {
-        "center": "p", "directions": "p d", "references": "m d", "places": "m int", "zone": int, "usual": float,
-        "surprise": Surprise, "constant": "p bool",
+        "center": "c", "directions": "c d", "references": "m d", "places": "m int", "zone": int, "usual": float,
+        "surprise": Surprise, "constant": "c bool", "horizon": int, "column": int,
     },
     Past: {"least": float, "floors": "q", "calibration": (Calibration, _EARLIER), "surprise": Surprise},
     SensorModel: {
-        "scale": Scale, "clock": Clock, "residuals": LeaveOneOut, "layer": TimeLayer, "novelty": ("?", Novelty),
+        "scale": Scale, "clock": Clock, "residuals": LeaveOneOut, "layer": TimeLayer, "novelty": Novelty,
         "past": ("?", Past), "past_moments": "3 q", "blend": Blend,
         "watched": "p bool", "news": float,
     },
     Blend: {"weight": float, "added": float, "most": float},
-    EpisodeRate: {"block": int, "location": float, "slope": float, "blocks": int},
+    EpisodeRate: {"block": int, "blocks": int, "start": float, "rate": float, "spread": float, "tail": float},
     ActivityState: {"last": "a", "means": "2 1", "since": int},
-    LayerState: {"means": "h q", "activity": ActivityState, "level": "1 >0"},
-    NoveltyState: {"constant_means": "p", "level": "1 >0", "mean": "1"},
+    LayerState: {"means": "h q", "activity": ActivityState, "levels": "2 q", "rows": int},
+    NoveltyState: {"constant_means": "p", "level": "1 >0", "recent": f"{RECENT}", "mean": "1"},
     PastState: {"moments": "3 q", "means": "h q"},
     LastRow: {"time": ("?", float), "run": "label", "begun": bool},
     SeriesState: {
@@ -73,9 +72,11 @@ _FIELDS: dict[type, dict[str, Any]] = {
     ResidualState: {"layer": (LayerState, _LATER), "last": LastRow},
 }  # fmt: skip
 _LEAST_OF: dict[tuple[type, str], float] = {
-    (Clock, "step"): 0.0, (Clock, "gap"): 0.0, (Activity, "typical"): 1e-13, (TimeLayer, "usual"): 1e-13,
+    (Clock, "step"): 0.0, (Clock, "gap"): 0.0, (Activity, "typical"): 1e-13,
+    (Novelty, "horizon"): 1, (Novelty, "column"): -1,
     (Surprise, "median"): -_LARGEST, (Surprise, "spread"): 1e-3, (Novelty, "usual"): 1e-13, (Past, "least"): 1.0,
-    (EpisodeRate, "block"): 1, (EpisodeRate, "slope"): 1e-3, (Calibration, "powers"): 1e-3, (Blend, "weight"): 0.0,
+    (EpisodeRate, "block"): 1, (EpisodeRate, "rate"): 1e-6, (EpisodeRate, "spread"): 1e-3, (EpisodeRate, "tail"): 0.1,
+    (Calibration, "powers"): 1e-3, (Blend, "weight"): 0.0,
     (Blend, "added"): 0.0, (Blend, "most"): 0.0,
 }  # fmt: skip
 _IN_UNITS_OF_USERS = (Scale, Clock, LastRow, EpisodeRate)
@@ -99,7 +100,7 @@ def unpack(cls: type[T], record: Record, lengths: dict[str, int]) -> T:
     record : from a file.
     lengths : known lengths, at least "p" and "r"; others are noted when they are first met.
     """
-    record.only(*_FIELDS[cls], new=_missing_in_older_files(cls, record, lengths))
+    record.only(*_FIELDS[cls])
     values: dict[str, Any] = {}
     for name, kind in _FIELDS[cls].items():
         bounds = _LEAST_OF.get((cls, name)), np.inf if cls in _IN_UNITS_OF_USERS else _LARGEST
@@ -112,22 +113,11 @@ def unpack(cls: type[T], record: Record, lengths: dict[str, int]) -> T:
             _check_precision(record, values[name])
         if name in ("moments", "past_moments") and not (values[name][::2] >= 0).all():
             raise StorageError(f"{record.place}[{name!r}] should hold counts and sums of squares ≥ 0")
+    if cls is Novelty:
+        expected = lengths["p"] if values["column"] < 0 else COURSE
+        if len(values["center"]) != expected or values["column"] >= lengths["p"]:
+            raise StorageError(f"{record.place}['center'] should be that of {expected} columns")
     return cls(**values)
-
-
-def _missing_in_older_files(cls: type, record: Record, lengths: dict[str, int]) -> dict[str, Any]:
-    """Return fields that files of earlier versions lack, with what they meant."""
-    if cls is Calibration:
-        return {"powers": np.ones(np.shape(record.value("channels")))}
-    nowhere = np.zeros(lengths.get("p", 0), dtype=np.bool_)
-    meant: dict[type, dict[str, Any]] = {
-        Scale: {"still": nowhere},
-        Novelty: {"constant": nowhere},
-        NoveltyState: {"constant_means": nowhere * 0.0},
-        SeriesState: {"moves": np.zeros((2, len(nowhere)))},
-        SensorModel: {"blend": {"weight": 1.0, "added": 0.4, "most": 1e30}, "watched": nowhere, "news": 0.0},
-    }
-    return meant.get(cls, {})
 
 
 def _check_precision(record: Record, precision: FloatArray) -> None:

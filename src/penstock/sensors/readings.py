@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ _JITTER = 0.01  # of a step: rows so close to even spacing are evenly spaced
 _SHORTEST_STEP = 0.1  # rows with one time stamp count as so far apart
 _HUGE, _SHRINK = 1e150, 2.0**-600  # readings whose squares overflow, and what they are multiplied by: exact
 _FEW_CHANGES = 0.05  # a setting changes in fewer steps
+_SELDOM_MOVES = 0.9  # of the rows at one value: such a column supports others, and never leads
 _SELDOM_AWAY = 0.02  # a column away from its commonest value in fewer rows, that comes back, is a flag: it is judged
 
 
@@ -28,6 +29,16 @@ class Scale:
     width: FloatArray  # (p,)
     judged: BoolArray  # (p,) false for settings and constants: they explain others and are never evidence themselves
     still: BoolArray  # (p,) columns that never moved in the rows learnt from
+    seldom: BoolArray  # (p,) columns at one value in nine of ten rows, such as a pump that hardly ever runs
+
+    @property
+    def leads(self) -> BoolArray:
+        """(p,) judged sensors that may be the largest of a row; a column that seldom moves only supports these."""
+        return self.judged & ~self.seldom
+
+    def only(self, columns: BoolArray) -> Scale:
+        """Return the scale of some columns."""
+        return Scale(*(getattr(self, each.name)[columns] for each in fields(self)))
 
     def apply(self, X: FloatArray) -> FloatArray:
         """Return scaled readings; NaN stays NaN."""
@@ -56,8 +67,8 @@ def learn_scale(X: FloatArray, starts: BoolArray) -> Scale:
     return Scale(*(np.array(values) for values in zip(*found, strict=True)))
 
 
-def _scale_of(column: FloatArray, starts: BoolArray) -> tuple[float, float, bool, bool]:
-    """Return center and width of a column, whether it is judged, and whether it never moved."""
+def _scale_of(column: FloatArray, starts: BoolArray) -> tuple[float, float, bool, bool, bool]:
+    """Return center and width of a column, whether it is judged, whether it never moved, and whether it seldom does."""
     bottom, top = np.nanmin(column), np.nanmax(column)
     shrink = _SHRINK if max(-bottom, top) > _HUGE else 1.0
     if shrink < 1:
@@ -68,7 +79,9 @@ def _scale_of(column: FloatArray, starts: BoolArray) -> tuple[float, float, bool
     width = width if width > 1e-3 * spread else spread
     constant = bottom == top or not width > 0  # rounding may let a constant column seem to vary
     judged = not constant and not changes_seldom(column, starts)
-    return float(center / shrink), 1.0 if constant else float(width / shrink), judged, bool(constant)
+    known = column[np.isfinite(column)]
+    seldom = np.unique(known, return_counts=True)[1].max() >= _SELDOM_MOVES * len(known)
+    return float(center / shrink), 1.0 if constant else float(width / shrink), judged, bool(constant), bool(seldom)
 
 
 def changes_seldom(column: FloatArray, starts: BoolArray) -> bool:
@@ -104,6 +117,7 @@ class Spacing:
 
     starts: BoolArray  # (n,) where the history begins anew, and at the first row
     steps: FloatArray  # (n,) time since the row before in usual steps; 1 where rows are evenly spaced
+    runs: BoolArray  # (n,) those starts with which another run begins: after a gap, slow levels still hold
     even: bool = False  # whether all steps are known to be 1
 
     def shares(self, horizon: int) -> FloatArray:
@@ -123,7 +137,7 @@ class Spacing:
     def reversed(self) -> Spacing:
         """Return the spacing of the same rows when time runs backwards."""
         ends, steps = np.append(self.starts[1:], True), np.append(self.steps[1:], 1.0)
-        return Spacing(ends[::-1].copy(), steps[::-1].copy())
+        return Spacing(ends[::-1].copy(), steps[::-1].copy(), np.append(self.runs[1:], True)[::-1].copy())
 
 
 @dataclass
@@ -157,24 +171,27 @@ class Clock:
         before = LastRow() if last is None else last
         starts, steps = np.zeros(n, dtype=np.bool_), np.ones(n)
         if not n:
-            return Spacing(starts, steps, True)
-        starts[0] = not before.begun
+            return Spacing(starts, steps, starts, True)
+        others = np.zeros(n, dtype=np.bool_)
+        others[0] = not before.begun
         if time is not None and self.step > 0:
             first = time[0] if before.time is None else before.time
             passed = np.diff(time, prepend=first)
-            starts |= (passed < 0) | (passed > self.gap)
+            others |= passed < 0
+            starts |= others | (passed > self.gap)
             relative = np.clip(passed / self.step, _SHORTEST_STEP, None)
             steps = np.where(starts | (np.abs(relative - 1) < _JITTER), 1.0, relative)
             steps[0] = 1.0 if before.time is None else steps[0]
         if runs is not None:
             labels = np.asarray(runs)
-            starts[1:] |= labels[1:] != labels[:-1]
-            starts[0] |= before.run is not None and labels[0] != before.run
+            others[1:] |= labels[1:] != labels[:-1]
+            others[0] |= before.run is not None and labels[0] != before.run
+        starts |= others
         if last is not None:
             last.time = None if time is None else float(time[-1])
             last.run = None if runs is None else np.asarray(runs)[-1]
             last.begun = True
-        return Spacing(starts, steps, time is None or not self.step > 0)
+        return Spacing(starts, steps, others, time is None or not self.step > 0)
 
 
 def learn_clock(time: FloatArray | None, runs: Any = None) -> Clock:

@@ -10,14 +10,12 @@ from penstock.thresholds.basic import (
     midway,
     score_threshold,
 )
-from penstock.thresholds.chance import CLEARLY, SOME, Chance, about_figure, expected_by_chance
 from penstock.thresholds.pareto import Exceedance, ParetoTail
 from penstock.thresholds.peaks import DriftingPeaks, PeaksOverThreshold
 from penstock.thresholds.quantile import ConformalPValue, RollingQuantile
 
 __all__ = [
-    "CLEARLY", "SOME", "Chance", "ConformalPValue", "Contamination", "DriftingPeaks", "Exceedance", "Fixed",
-    "MeanDeviation", "ParetoTail", "PeaksOverThreshold", "RollingQuantile", "Threshold", "TopN", "about_figure",
-    "check_contamination", "expected_by_chance", "midway", "pack_threshold", "parse_threshold", "score_threshold",
-    "unpack_threshold",
+    "ConformalPValue", "Contamination", "DriftingPeaks", "Exceedance", "Fixed", "MeanDeviation", "ParetoTail",
+    "PeaksOverThreshold", "RollingQuantile", "Threshold", "TopN", "check_contamination", "midway", "pack_threshold",
+    "parse_threshold", "score_threshold", "unpack_threshold",
 ]  # fmt: skip
