@@ -108,6 +108,29 @@ def test_an_asset_that_fails_again_and_again_is_paused_and_nothing_is_lost(tmp_p
         assert "input of unit1" not in service.problems
 
 
+def test_a_file_that_is_not_the_one_of_before_stops_one_asset_alone(tmp_path):
+    file = tmp_path / "unit1.csv"
+    file.write_text(csv_of(LIVE))
+    given = options(tmp_path, names=("unit1", "unit2"))
+    given.assets["unit1"] = options(tmp_path, input=file).assets["unit1"]
+    with running(given) as service:
+        wait_for(lambda: len(scores_of(service)) == 100)
+    file.rename(tmp_path / "away")
+    file.write_text("time,flow\n1,2\n")
+    (tmp_path / "away").unlink()
+    with running(given) as service:
+        assert "paused" in service.problems["input of unit1"].text
+        assert post(service, csv_of(LIVE), "unit2")["accepted"] == 100
+        service._pauses["unit1"].until = 0.0  # tried again, it fails again, and later
+        wait_for(lambda: service._pauses["unit1"].times == 2)
+        file.write_text(csv_of(LIVE))
+        service._pauses["unit1"].until = 0.0
+        with file.open("a") as more:
+            more.write("".join(csv_of(rows()[700:720]).splitlines(keepends=True)[1:]))
+        wait_for(lambda: len(scores_of(service)) == 120)
+        assert "input of unit1" not in service.problems
+
+
 def test_a_failure_of_the_alarms_stops_one_asset_alone(tmp_path, monkeypatch):
     take = Book.take
 

@@ -350,9 +350,17 @@ class Service:
                 log.warning(text, name, record.rows + 1)
                 self.store.restart_asset(record, settings)
                 self.store.add_audit(time.time(), "penstock", "new model", name, settings)
-        feed = None if options.input is None else open_feed(options.input, follow=True, wait=False)
-        positions = self.store.positions(record.id)
-        return Asset(record, options.watch_options(), make, positions, feed, of_the_present=True)
+        open_at = partial(Asset, record, options.watch_options(), make, of_the_present=True)
+        if options.input is None:
+            return open_at(self.store.positions(record.id), None)
+        try:
+            feed = open_feed(options.input, follow=True, wait=False)
+            return open_at(self.store.positions(record.id), feed)
+        except (InputError, OSError) as error:
+            if not record.rows:  # as it was never read, it may be the wrong file
+                raise
+            self._pause(name, error)
+            return open_at(self.store.positions(record.id), None)
 
     def _reopen(self, name: str) -> None:
         """Bring an asset alone to where the store is; its alarms stay."""
@@ -382,6 +390,8 @@ class Service:
         if now < pause.until:
             return True
         self._reopen(name)
+        if self._pauses[name] is not pause:  # it failed once more
+            return True
         pause.until = math.inf  # tried again: over when it works
         return False
 
