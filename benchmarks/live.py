@@ -1,6 +1,6 @@
 """`penstock serve` under load: rows a second, delays, listeners, many assets, hostile clients (`make bench-live`).
 
-    .venv/bin/python benchmarks/live.py [--quick] [throughput delays listeners many-assets hostile alarm-noise]
+    .venv/bin/python benchmarks/live.py [--quick] [PART …]   (--help names them)
 
 The server is a process of its own on one core; clients are in this one. Figures are counts and CPU seconds of the
 server, so that a busy machine does not spoil them; delays are of the wall clock.
@@ -46,6 +46,7 @@ from penstock.live.web import Limits
 
 NAMES = [f"sensor{number}" for number in range(8)]
 HEADER = "time," + ",".join(NAMES)
+TESTS = Path(__file__).resolve().parent.parent / "tests"
 SERVE = "import sys; from penstock.cli import main; sys.exit(main())"
 
 
@@ -353,6 +354,19 @@ def alarm_noise(seeds: list[int]) -> None:
     print_noise("SKAB", read_skab([]), seconds)
 
 
+def kills(count: int) -> None:
+    """Kill `watch` and `serve` under load so many times each, and compare with unbroken runs."""
+    files = [str(TESTS / f"test_{name}_kill.py") for name in ("live", "serve")]
+    command = [sys.executable, "-m", "pytest", "-q", "-s", "-p", "no:randomly", "-k", f"killed and {count}", *files]
+    done = subprocess.run(command, cwd=TESTS.parent, check=False)
+    print(f"{count} kills of each: {'all as an unbroken run' if not done.returncode else 'NOT as an unbroken run'}")
+
+
+def fuzz(count: int) -> None:
+    """Send hostile rows, texts and requests to one asset while another is watched."""
+    subprocess.run([sys.executable, "live_fuzz.py", str(count)], cwd=TESTS, check=False)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a tenth of the work")
@@ -365,6 +379,8 @@ def main() -> None:
             "many-assets": lambda quick: many_assets(folder, make_model(folder), 180 if quick else 1800),
             "hostile": lambda quick: hostile(folder, make_model(folder)),
             "alarm-noise": lambda quick: alarm_noise([10] if quick else [10, 11, 12, 13]),
+            "kills": lambda quick: kills(3 if quick else 100),
+            "fuzz": lambda quick: fuzz(500 if quick else 5000),
         }
         parser.add_argument("parts", nargs="*", metavar="PART", help=f"one of {', '.join(parts)}; all of them")
         given = parser.parse_args()

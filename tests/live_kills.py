@@ -16,10 +16,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from live_tables import fork_main
+from live_tables import committed, fork_main
 
 from penstock.cli import main
-from penstock.storage import read_state
 
 LONGEST_WAIT = 300.0  # seconds; then something hangs
 
@@ -28,12 +27,12 @@ LONGEST_WAIT = 300.0  # seconds; then something hangs
 class Kill:
     """One kill, and the evidence of what it interrupted."""
 
-    aim: str  # "snapshot": its writing; "work": anywhere after the run had begun to work; "start": before that, too
+    aim: str  # "commit": when one has begun; "work": anywhere after the run had begun to work; "start": before, too
     signal: int  # what the process died of: 9, so it was alive
-    worked: bool  # this run had written a snapshot, or output beyond what it began with
+    worked: bool  # this run had committed, or written output beyond what it began with
     output_bytes: int  # when it died
     expected_bytes: int  # of the complete output
-    half_written: list[str]  # temporary files that this very process left behind: snapshots that it was writing
+    in_commit: bool  # the log of the store had grown since the last look, a moment before
 
     @property
     def mid_work(self) -> bool:
@@ -61,26 +60,26 @@ class Killer:
         while True:
             self._look_before()
             self._process = fork_main(self._command, self._errors)
-            aim = self._chance.choices(["snapshot", "work", "start"], [5, 4, 1])[0]
-            status = self._kill(aim)
+            aim = self._chance.choices(["commit", "work", "start"], [5, 4, 1])[0]
+            status, in_commit = self._kill(aim)
             if os.WIFEXITED(status):
                 identical = self._output.read_bytes() == self._expected
                 identical = identical and self._alarms.read_bytes() == self._expected_alarms
                 return {"kills": kills, "identical": identical, "last_code": os.WEXITSTATUS(status)}
-            half_written = [name for name in self._temporary() if f".{self._process}-" in name]
-            kills.append(
-                Kill(aim, os.WTERMSIG(status), self._worked(), self._size(), len(self._expected), half_written)
-            )
+            kills.append(Kill(aim, os.WTERMSIG(status), self._worked(), self._size(), len(self._expected), in_commit))
 
-    def _kill(self, aim: str) -> int:
-        """Kill the run in a moment of the kind wanted, and return how it ended; it may have been faster."""
+    def _kill(self, aim: str) -> tuple[int, bool]:
+        """Kill the run in a moment of the kind wanted; return how it ended, it may have been faster, and if that was
+        in a commit."""
         if aim != "start":
             self._wait(self._worked)
         time.sleep(self._chance.uniform(0.0, 0.05))
-        if aim == "snapshot":
-            self._wait(self._temporary, pause=0.0)
+        before = self._log()
+        if aim == "commit":
+            self._wait(lambda: self._log() != before, pause=0.0)
+        in_commit = aim == "commit" and self._log() != before
         os.kill(self._process, signal.SIGKILL)  # a process that has ended waits for the next line
-        return os.waitpid(self._process, 0)[1]
+        return os.waitpid(self._process, 0)[1], in_commit
 
     def _wait(self, wanted: Any, pause: float = 0.001) -> None:
         end = time.monotonic() + LONGEST_WAIT
@@ -92,30 +91,30 @@ class Killer:
         return os.waitid(os.P_PID, self._process, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
     def _look_before(self) -> None:
-        names = self._snapshots()
-        self._size_before, self._last_before = self._size(), names[-1] if names else ""
-        self._resumed = read_state(self._state / names[-1])[1]["output"] if names else 0
+        self._size_before, self._committed_before = self._size(), committed(self._state)
+        self._resumed = (self._committed_before or {}).get("output", {}).get("length", 0)
 
     def _worked(self) -> bool:
-        """A run first cuts the output back to what its snapshot knows of; that is not work."""
-        names, size = self._snapshots(), self._size()
-        return (bool(names) and names[-1] > self._last_before) or (size > self._resumed and size != self._size_before)
+        """A run first cuts the output back to what its state knows of; that is not work."""
+        size = self._size()
+        if size > self._resumed and size != self._size_before:
+            return True
+        return committed(self._state) != self._committed_before
 
     def _size(self) -> int:
         return self._output.stat().st_size if self._output.exists() else 0
 
-    def _snapshots(self) -> list[str]:
-        return sorted(name for name in self._names() if name.startswith("snapshot-"))
+    def _log(self) -> tuple[int, int]:
+        """Return size and time of the log of the store, which change when something is committed."""
+        try:
+            found = (self._state / "watch.db-wal").stat()
+        except FileNotFoundError:
+            return 0, 0
+        return found.st_size, found.st_mtime_ns
 
-    def _temporary(self) -> list[str]:
-        return [name for name in self._names() if name.endswith(".tmp")]
 
-    def _names(self) -> list[str]:
-        return [path.name for path in self._state.iterdir()] if self._state.exists() else []
-
-
-def kill_again_and_again(folder: Path, variants: list[list[str]], kills: int, half_written: int, seed: int) -> None:
-    """Sequences of the variants in turn, until there were so many kills of runs at work, and in snapshots."""
+def kill_again_and_again(folder: Path, variants: list[list[str]], kills: int, in_commits: int, seed: int) -> None:
+    """Sequences of the variants in turn, until there were so many kills of runs at work, and in commits."""
     chance = random.Random(seed)
     expected, expected_alarms = [], []
     for number, arguments in enumerate(variants):
@@ -126,14 +125,14 @@ def kill_again_and_again(folder: Path, variants: list[list[str]], kills: int, ha
         expected_alarms.append(alarms.read_bytes())
     assert sum(b'"raised"' in alarms for alarms in expected_alarms) > 1
     sequences: list[dict[str, Any]] = []
-    hits = snapshot_hits = 0
-    while len(sequences) < len(variants) or hits < kills or snapshot_hits < half_written:
+    hits = commit_hits = 0
+    while len(sequences) < len(variants) or hits < kills or commit_hits < in_commits:
         variant = len(sequences) % len(variants)
         place = folder / f"sequence-{len(sequences)}"
         killer = Killer(place, variants[variant], expected[variant], expected_alarms[variant], chance)
         sequences.append(killer.run())
         hits += sum(kill.mid_work for kill in sequences[-1]["kills"])
-        snapshot_hits += sum(bool(kill.half_written) for kill in sequences[-1]["kills"])
+        commit_hits += sum(kill.in_commit for kill in sequences[-1]["kills"])
     json.dump([{**each, "kills": [asdict(kill) for kill in each["kills"]]} for each in sequences], sys.stdout)
 
 

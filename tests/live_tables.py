@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +37,20 @@ def as_csv(values: np.ndarray, start: int = 0) -> str:
 def lines_of(path: Path | None) -> list[dict[str, Any]]:
     """Return the lines of a file of JSON."""
     return [json.loads(line) for line in Path(str(path)).read_text().splitlines()]
+
+
+def committed(state: Path | str | None) -> dict[str, Any] | None:
+    """Return what is committed in the folder --state: samples, and positions by name; None if there is nothing yet."""
+    file = Path(str(state)) / "watch.db"
+    if not file.exists():
+        return None
+    with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True, timeout=30)) as store:
+        try:
+            rows = store.execute("SELECT rows FROM assets").fetchall()
+            positions = {name: json.loads(place) for name, place in store.execute("SELECT name, position FROM inputs")}
+        except sqlite3.OperationalError:  # its tables are not there yet
+            return None
+    return {"samples": rows[0][0], **positions} if rows else None
 
 
 def wait_for(truth: Callable[[], Any], seconds: float = 60.0) -> None:

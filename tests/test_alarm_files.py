@@ -16,11 +16,12 @@ import penstock
 from penstock._parameters import ParameterError
 from penstock.cli import main
 from penstock.explain import Label
-from penstock.io import OutputError, SnapshotError, TimeReader
+from penstock.io import OutputError, TimeReader
 from penstock.live import Monitor, WatchOptions
 from penstock.live.alarm_files import AlarmClock, read_alarms
 from penstock.live.alarm_load import alarm_load
 from penstock.live.alarms import Alarm, AlarmBook, AlarmRules, AlarmState, Change, Verdict
+from penstock.live.store import StoreError
 
 RULES = AlarmRules(on_delay="1min", off_delay="3min", min_duration=0, group_wait=0)
 
@@ -88,7 +89,7 @@ def test_wrong_files_and_settings(options: WatchOptions) -> None:
     Monitor(options, rules=RULES).run()
     with pytest.raises(OutputError, match="is the --output already"):
         Monitor(replace(options, alarms=options.output), rules=RULES)
-    with pytest.raises(SnapshotError, match="alarms: on_delay was"):
+    with pytest.raises(StoreError, match="alarms: on_delay was"):
         Monitor(options)
     Path(str(options.alarms)).write_text("{}\n")
     with pytest.raises(OutputError, match="fewer than"):

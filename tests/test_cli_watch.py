@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import get_args, get_type_hints
 
 import pytest
-from live_tables import a_pipe, as_csv, lines_of, rows, wait_for
+from live_tables import a_pipe, as_csv, committed, lines_of, rows, wait_for
 
 from penstock import OnlineNSNMF, thresholds
 from penstock.cli import main
@@ -257,10 +257,9 @@ def test_signals_end_it_with_a_snapshot(table: str, out: Path, tmp_path: Path, n
     assert process.returncode == code
     assert errors.count("\n") == 1
     assert errors.startswith("penstock: 401 samples")
-    from penstock.storage import read_state
-
-    newest = max(state.glob("snapshot-*"))
-    assert read_state(newest)[1]["counts"]["samples"] == 401
+    found = committed(state)
+    assert found is not None
+    assert found["samples"] == 401
 
 
 def test_standard_input_line_by_line_and_a_reader_that_goes_away(tmp_path: Path) -> None:
@@ -433,7 +432,7 @@ def test_locks_end_with_a_process_that_is_killed(
     try:
         wait_for(lambda: first.poll() or (out.exists() and out.stat().st_size), 300)  # by then it holds both locks
         assert main(["watch", table, "--state", state, *mine]) == 2
-        assert complaint(capfd).startswith(f"Another penstock watch is using --state {state}.")
+        assert complaint(capfd).startswith(f"{state}/watch.db is used by another penstock.")
         assert main(["watch", table, "-o", str(out), "--overwrite", *mine]) == 2
         assert complaint(capfd) == f"Another penstock watch is writing to {out}; choose another --output."
     finally:

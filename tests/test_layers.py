@@ -198,4 +198,4 @@ def test_watch_needs_nothing_that_only_unix_has(tmp_path):
     )
     assert ran.returncode == 0, ran.stderr
     assert len((tmp_path / "verdicts.jsonl").read_text().splitlines()) == 500
-    assert list((tmp_path / "state").glob("snapshot-*.penstock"))
+    assert (tmp_path / "state" / "watch.db").exists()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,14 +12,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from live_tables import NAMES, a_pipe, as_csv, lines_of, rows
+from live_tables import NAMES, a_pipe, as_csv, committed, lines_of, rows
 
 import penstock
 from penstock import OnlineNSNMF
 from penstock._parameters import ParameterError
-from penstock.io import InputError, OutputError, SnapshotError
+from penstock.io import InputError, OutputError
 from penstock.live import Counts, Monitor, Observer, WatchOptions
-from penstock.storage import read_state, write_state
+from penstock.live.store import StoreError
 from penstock.thresholds import ConformalPValue
 
 SMALL: dict[str, Any] = {"n_components": 2, "buffer_size": 10, "warmup": 20}
@@ -53,8 +55,10 @@ def written(options: WatchOptions) -> bytes:
     return Path(str(options.output)).read_bytes()
 
 
-def snapshots(options: WatchOptions) -> list[Path]:
-    return sorted(Path(str(options.state)).glob("snapshot-*"))
+def samples(options: WatchOptions) -> int:
+    """Return how many samples are committed; -1 if nothing is."""
+    found = committed(options.state)
+    return -1 if found is None else int(found["samples"])
 
 
 def test_the_verdicts_are_those_of_the_detector(options: WatchOptions) -> None:
@@ -62,9 +66,9 @@ def test_the_verdicts_are_those_of_the_detector(options: WatchOptions) -> None:
     table[50, 1] = np.nan
     Path(options.input).write_text(as_csv(table))
     seen: list[int] = []
-    counts = Monitor(options, Observer(verdicts=lambda *_: seen.append(len(snapshots(options))))).run()
+    counts = Monitor(options, Observer(verdicts=lambda *_: seen.append(samples(options)))).run()
     expected, found = detector().process(table), lines_of(options.output)
-    assert seen[0] == 1, "a snapshot before the first verdict"
+    assert seen[0] == 0, "a state before the first verdict"
     assert [line["row"] for line in found] == list(range(1, 401))
     assert [line["time"] for line in found] == [f"t{number}" for number in range(400)]
     for name, values in (("score", expected.scores), ("threshold", expected.thresholds)):
@@ -112,7 +116,7 @@ def test_a_last_line_without_an_end_may_grow_in_a_file_but_not_in_a_pipe(options
 )
 def test_other_settings_are_refused(options: WatchOptions, change: dict[str, Any], message: str) -> None:
     Monitor(options).run(after(5))
-    with pytest.raises(SnapshotError, match=message):
+    with pytest.raises(StoreError, match=message):
         Monitor(replace(options, **change))
     Monitor(options).run()  # and the lock is free again
 
@@ -179,16 +183,16 @@ def test_options_out_of_bounds_are_named(options: WatchOptions) -> None:
         assert raised.value.parameter == name
 
 
-def test_snapshots_come_in_time_while_nothing_comes(options: WatchOptions) -> None:
+def test_commits_come_in_time_while_nothing_comes(options: WatchOptions) -> None:
     options = replace(options, follow=True, snapshot_every=10**6, snapshot_seconds=0.01)
     sizes: list[int] = []
 
     def stopped() -> bool:
-        sizes.append(len(snapshots(options)))
+        sizes.append(samples(options))
         return len(sizes) > 8
 
     Monitor(options).run(stopped)
-    assert max(sizes) >= 2
+    assert max(sizes) == 400
 
 
 def test_a_log_that_was_rotated_between_two_runs(options: WatchOptions, tmp_path: Path) -> None:
@@ -212,47 +216,46 @@ def test_an_empty_input_is_no_error(options: WatchOptions) -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "value"),
+    ("statement", "value"),
     [
-        ((), b"cut"),
-        (("output",), "17"),
-        (("output",), None),
-        (("output_tail",), None),
-        (("counts", "samples"), "many"),
-        (("input",), []),
-        (("input", "line"), None),
-        (("input", "file", "offset"), -3),
-        (("input", "file", "kind"), "drum"),
-        (("input", "table", "format"), "xml"),
-        (("input", "table", "delimiter"), ""),
-        (("input", "table", "variables"), [99]),
-        (("input", "table", "variables"), [1, 2]),
-        (("input", "table", "names"), 5),
-        (("detector",), 5),
+        ("UPDATE inputs SET position=? WHERE name='output'", '"17"'),
+        ("UPDATE inputs SET position=? WHERE name='output'", '{"length": -1, "tail": ""}'),
+        ("UPDATE inputs SET position=? WHERE name='output'", "{"),
+        ("UPDATE assets SET counts=?", '{"samples": "many"}'),
+        ("UPDATE assets SET counts=?", '{"sample": 1}'),
+        ("UPDATE assets SET state=?", b"cut"),
+        ("UPDATE inputs SET position=? WHERE name='file'", "[]"),
+        ("UPDATE inputs SET position=json_set(position, '$.line', ?) WHERE name='file'", "x"),
+        ("UPDATE inputs SET position=json_set(position, '$.file.offset', ?) WHERE name='file'", -3),
+        ("UPDATE inputs SET position=json_set(position, '$.file.kind', ?) WHERE name='file'", "drum"),
+        ("UPDATE inputs SET position=json_set(position, '$.table.format', ?) WHERE name='file'", "xml"),
+        ("UPDATE inputs SET position=json_set(position, '$.table.names', ?) WHERE name='file'", 5),
     ],
 )
-def test_a_snapshot_that_is_damaged_or_of_another_shape_is_passed_over(
-    options: WatchOptions, tmp_path: Path, place: tuple[str, ...], value: object
+def test_a_state_that_is_damaged_is_refused_and_nothing_is_touched(
+    options: WatchOptions, statement: str, value: object
 ) -> None:
-    expected = unbroken(options, tmp_path)
     Monitor(options).run(after(8))
-    newest = snapshots(options)[-1]
-    if place:
-        state = part = read_state(newest)[1]
-        for key in place[:-1]:
-            part = part[key]
-        part[place[-1]] = value
-        write_state(newest, "snapshot", state)
-    else:
-        newest.write_bytes(newest.read_bytes()[:-1])
-    warnings: list[str] = []
-    Monitor(options, Observer(warning=warnings.append)).run()
-    assert written(options) == expected
-    assert [newest.name in warning for warning in warnings] == [True]
-    for path in snapshots(options):
-        write_state(path, "snapshot", {"something": "else"})
-    with pytest.raises(SnapshotError, match="it is not what this version writes"):
+    before = written(options)
+    with closing(sqlite3.connect(options.state / "watch.db")) as store, store:  # type: ignore[operator]
+        if "json_set" in statement:  # SQLite does not know the infinities of Python's JSON
+            store.execute("UPDATE inputs SET position=replace(position, '-Infinity', '-9e999') WHERE name='file'")
+        store.execute(statement, (value,))
+    with pytest.raises((InputError, StoreError)):
         Monitor(options)
+    assert written(options) == before
+
+
+def test_a_state_that_is_no_store_is_refused(options: WatchOptions, tmp_path: Path) -> None:
+    Monitor(options).run(after(8))
+    file = tmp_path / "state" / "watch.db"
+    file.write_bytes(file.read_bytes()[:5000])
+    with pytest.raises(StoreError):
+        Monitor(options)
+    (tmp_path / "file").write_text("")
+    for folder in (tmp_path / "file", tmp_path / "file" / "state"):
+        with pytest.raises(StoreError, match="a folder is needed"):
+            Monitor(replace(options, state=folder))
 
 
 def test_an_error_in_a_pipe_does_not_take_what_was_learnt(
@@ -261,7 +264,7 @@ def test_an_error_in_a_pipe_does_not_take_what_was_learnt(
     options = replace(options, strict=True, snapshot_every=10**6)
     with pytest.raises(InputError, match="--strict"):
         Monitor(replace(options, input=a_pipe(as_csv(rows()[:150]) + "t,1\n"))).run()
-    assert read_state(snapshots(options)[-1])[1]["counts"]["samples"] == 150
+    assert samples(options) == 150
     with pytest.raises(InputError, match="columns have changed"):
         Monitor(replace(options, input=a_pipe("time,flow\n"))).run()
 
@@ -273,7 +276,7 @@ def test_an_error_in_a_pipe_does_not_take_what_was_learnt(
         patch.setattr("os.write", gone)
         with pytest.raises(BrokenPipeError):
             monitor.run()
-    assert read_state(snapshots(options)[-1])[1]["counts"]["samples"] == 160
+    assert samples(options) == 160
     assert Monitor(replace(options, input=a_pipe(as_csv(rows()[160:], start=160)))).run().samples == 400
     expected = detector().process(rows()).scores
     assert [line["score"] for line in lines_of(options.output)][-240:] == expected[160:].tolist()
@@ -303,7 +306,7 @@ def test_an_online_model_from_a_file_goes_on_learning(options: WatchOptions, tmp
     Monitor(options).run()
     assert [line["score"] for line in lines_of(options.output)] == trained.process(table).scores.tolist()
     detector(alpha=0.7).fit(table).save(tmp_path / "model")
-    with pytest.raises(SnapshotError, match=r"alpha was 0\.8, is 0\.7; model was '.*', is '.*'"):
+    with pytest.raises(StoreError, match=r"alpha was 0\.8, is 0\.7; model was '.*', is '.*'"):
         Monitor(options)
     elsewhere = replace(options, columns=("speed", "flow"), output=tmp_path / "b", state=tmp_path / "c")
     with pytest.raises(InputError, match="made for the columns flow, head, power, speed, but these are speed, flow"):

@@ -61,7 +61,7 @@ def learn_from_good_months(folder: Path) -> Path:
 
 @pytest.mark.parametrize("kills", [15, pytest.param(100, marks=pytest.mark.slow)])
 def test_killed_often_the_output_is_that_of_an_unbroken_run(tmp_path: Path, kills: int) -> None:
-    in_snapshots = kills // 5
+    in_commits = kills // 5
     plant_like_csv(tmp_path / "plant.csv")
     live = learn_from_good_months(tmp_path)
     short = ["--on-delay", "1min", "--off-delay", "2min"]
@@ -76,7 +76,7 @@ def test_killed_often_the_output_is_that_of_an_unbroken_run(tmp_path: Path, kill
         [str(live), "--model", str(tmp_path / "unit1.penstock"), "--snapshot-every", "31", "--threshold", "conformal"],
     ]
     variants = variants if kills > 15 else [variants[0], variants[-1]]
-    task = {"folder": str(tmp_path), "variants": variants, "kills": kills, "half_written": in_snapshots, "seed": 0}
+    task = {"folder": str(tmp_path), "variants": variants, "kills": kills, "in_commits": in_commits, "seed": 0}
     done = subprocess.run(
         [sys.executable, str(Path(__file__).with_name("live_kills.py"))],
         input=json.dumps(task),
@@ -97,7 +97,7 @@ def test_killed_often_the_output_is_that_of_an_unbroken_run(tmp_path: Path, kill
     assert {kill["signal"] for kill in killed} == {signal.SIGKILL}  # each was alive
     mid_work = [kill for kill in killed if kill["worked"] and kill["output_bytes"] < kill["expected_bytes"]]
     assert len(mid_work) >= kills
-    assert sum(bool(kill["half_written"]) for kill in killed) >= in_snapshots
+    assert sum(kill["in_commit"] for kill in killed) >= in_commits
     assert "Traceback" not in "".join(errors)
     print(f"{len(killed)} kills, {len(mid_work)} in mid-work, in {len(sequences)} sequences")
 

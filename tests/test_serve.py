@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import shutil
 import sqlite3
 import time
@@ -15,7 +16,7 @@ from live_tables import wait_for
 from penstock.live import Monitor, WatchOptions
 from penstock.live.api import verdict_records
 from penstock.live.options import AssetOptions
-from penstock.live.service import Delivery, RefusedError
+from penstock.live.service import Delivery, RefusedError, Service
 from penstock.live.store import Store, StoreError
 from penstock.live.web import LiveServer
 
@@ -313,6 +314,47 @@ def test_stores_that_are_refused(tmp_path):
         Store(tmp_path / "other.db")
     with pytest.raises(StoreError, match="no folder"):
         Store(tmp_path / "missing" / "live.db")
+
+
+def test_a_store_has_one_lock_by_whatever_name_it_is_called(tmp_path):
+    (tmp_path / "link.db").symlink_to(tmp_path / "live.db")
+    with closing(Store(tmp_path / "live.db")), pytest.raises(StoreError, match="used by another"):
+        Store(tmp_path / "link.db")
+
+
+def test_a_store_whose_log_was_taken_away_is_refused(tmp_path):
+    cut_off = tmp_path / "cut off"
+    with running(options(tmp_path)) as service:
+        post(service, csv_of(LIVE))
+        shutil.copytree(tmp_path, cut_off, ignore=shutil.ignore_patterns("cut off"))  # as a kill leaves it
+    (cut_off / "live.db-wal").rename(cut_off / "kept")
+    with pytest.raises(StoreError, match=r"live\.db-wal is missing"):
+        Service(options(cut_off))
+    (cut_off / "kept").rename(cut_off / "live.db-wal")
+    with running(options(cut_off)) as service:
+        assert service.assets["unit1"].record.rows == len(LIVE)
+    with running(options(cut_off)):  # closed in order, there is no log
+        pass
+
+
+def test_a_damaged_store_is_refused_in_words(tmp_path):
+    with running(options(tmp_path)) as service:
+        post(service, csv_of(LIVE))
+    sound, chance = (tmp_path / "live.db").read_bytes(), random.Random(0)
+    refused = 0
+    for number in range(24):
+        damaged = bytearray(sound)
+        if number % 3 == 0:
+            at = 4096 * chance.randrange(1, len(sound) // 4096)
+            damaged[at : at + 4096] = bytes(4096)
+        for _ in range((0, 20, 2000)[number % 3]):
+            damaged[chance.randrange(100, len(sound))] = chance.randrange(256)
+        (tmp_path / "live.db").write_bytes(damaged)
+        try:
+            Service(options(tmp_path)).stop()
+        except StoreError:
+            refused += 1
+    assert refused > 12  # where a single reading was changed, nothing can tell
 
 
 def test_old_readings_are_removed_and_verdicts_stay(tmp_path):

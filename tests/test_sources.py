@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 import gzip
 import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import hostile_tables
@@ -27,7 +29,7 @@ from penstock.io import (
     TableError,
     TableOptions,
     TimeOptions,
-    columns_at,
+    TimeProgress,
     open_feed,
     read_table,
 )
@@ -237,7 +239,7 @@ def test_odd_layouts_are_found(
     again = from_bytes(data)  # the decided layout is kept, and what is above the rows may come again
     again.continue_from(source.position())
     np.testing.assert_array_equal(rows_of(read_all(again)), rows)
-    assert columns_at(source.position(), TableOptions(), None) == source.columns
+    assert again.columns == source.columns
 
 
 def test_a_layout_is_decided_when_the_input_pauses() -> None:
@@ -436,7 +438,7 @@ def test_a_decimal_sign_is_that_of_the_first_row(opened: Opener, tmp_path: Path)
 @pytest.mark.parametrize("ending", [".csv", ".csv.gz"])
 def test_a_file_can_be_left_and_continued_at_any_line(tmp_path: Path, ending: str, opened: Opener) -> None:
     path = tmp_path / f"plant{ending}"
-    text = "time,a\n" + "".join(f"{number},{number}.5\n" for number in range(2000)) + "last,7"
+    text = "time,a\n" + "".join(f"{number},{number}.5\n" for number in range(2000)) + "2000,7"
     path.write_bytes(gzip.compress(text.encode()) if ending.endswith("gz") else text.encode())
     whole = rows_of(read_all(opened(path)))
     assert len(whole) == 2001
@@ -645,3 +647,53 @@ def test_a_named_pipe_waits_for_its_writer_while_it_is_read(tmp_path: Path) -> N
 def test_a_time_in_parts_is_refused_in_a_stream(data: bytes) -> None:
     with pytest.raises(InputError, match="whole time"):
         read_all(from_bytes(data))
+
+
+@pytest.mark.parametrize("line", [b"{}\n", b"\n"])
+def test_reading_takes_time_in_proportion_to_the_lines(tmp_path: Path, opened: Opener, line: bytes) -> None:
+    path = tmp_path / "plant.json"
+    path.write_bytes(400_000 * line + b'{"time": "2026-01-01 10:00", "a": 1}\n')
+    begun = process_time()
+    batches = read_all(opened(path))
+    assert rows_of(batches) == [[1.0]]
+    assert process_time() - begun < 60  # the square of the lines took minutes
+
+
+def test_a_wide_table_takes_time_in_proportion_to_its_columns(tmp_path: Path, opened: Opener) -> None:
+    path = tmp_path / "plant.csv"
+    names = [f"c{number}" for number in range(3000)]
+    path.write_text(f"{','.join(names)}\n{','.join('1' for _ in names)}\n")
+    begun = process_time()
+    assert len(rows_of(read_all(opened(path)))[0]) == 3000
+    assert process_time() - begun < 60  # the square took four minutes
+
+
+@pytest.mark.parametrize("time", ["1e300", "-1e300", "1e12", "soon"])
+def test_counts_of_seconds_have_bounds(time: str) -> None:
+    rows = [f"{number},{number}\n" for number in range(1, 31)]
+    batches = read_all(from_bytes("".join(["time,a\n", *rows, f"{time},99\n", "31,31\n"]).encode()))
+    assert rows_of(batches) == [[float(number)] for number in range(1, 32)]
+    assert [time in fault for fault in faults_of(batches)] == [True]
+
+
+def test_a_stream_has_dates_or_counts_and_not_both() -> None:
+    progress = TimeProgress()
+    found = []
+    for text in ('{"time": "2026-01-01 10:00", "a": 1}', '{"time": 5, "a": 2}', '{"time": "soon", "a": 3}'):
+        reading, writing = os.pipe()
+        os.write(writing, text.encode())
+        os.close(writing)
+        found.append(read_all(RowSource(PipeFeed(reading), TableOptions(), progress=progress)))
+    assert [rows_of(batches) for batches in found] == [[[1.0]], [], []]
+    assert ["and those before are dates" in "".join(faults_of(batches)) for batches in found] == [False, True, False]
+
+
+def test_rows_of_the_present_are_not_ahead_of_it() -> None:
+    times = ("2026-01-01 10:00", "2026-01-03 10:00", "2026-01-03 10:01", "2026-01-01 10:01")
+    reading, writing = os.pipe()
+    os.write(writing, "".join(f'{{"time": "{time}", "a": 1}}\n' for time in times).encode())
+    os.close(writing)
+    now = dt.datetime(2026, 1, 1, 10, tzinfo=dt.UTC).timestamp()
+    batches = read_all(RowSource(PipeFeed(reading), TableOptions(), clock=lambda: now))
+    assert times_of(batches) == [times[0], times[3]]
+    assert ["machine's clock" in fault for fault in faults_of(batches)] == [True, True]

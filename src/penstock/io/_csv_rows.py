@@ -194,13 +194,13 @@ def _decoded_head(head: bytes, encoding: str | None, notebook: Notebook) -> tupl
 
 def _typed(values: Sequence[str], decimal: str | None) -> pd.Series[Any]:
     """Return a column as numbers or truth values if all are such, else as text; None where a value is missing."""
-    texts = pd.Series([None if is_missing(value) else value.strip() for value in values], dtype="object")
-    there = texts.notna()
-    if there.any() and texts[there].str.lower().isin(TRUTH).all():
-        return pd.Series(True, index=texts.index)
-    spelled = [None if value is None else _with_point(value, decimal) for value in texts]
+    texts = [None if is_missing(value) else value.strip() for value in values]
+    there = [text for text in texts if text is not None]
+    if there and all(text.lower() in TRUTH for text in there):
+        return pd.Series([True] * len(texts))
+    spelled = [None if text is None else _with_point(text, decimal) for text in texts]
     numbers = pd.to_numeric(pd.Series(spelled, dtype="object"), errors="coerce")
-    return numbers if bool((numbers.notna() == there).all()) else texts
+    return numbers if numbers.count() == len(there) else pd.Series(texts, dtype="object")
 
 
 def _choose_columns(
@@ -252,10 +252,10 @@ def _choose_columns(
     time_of_day = found[1] if len(found) == 2 and clock.times is not None else None
     used_up = {names[place] for place in (*found, *([] if time is None else [time]))}
     variables = [name for name in options.columns if name not in options.exclude]
+    qualities = _find_quality(names, kept, used_up)
     if not (options.columns or options.texts):
-        variables = [name for name in names if name in kept and name not in (*used_up, *options.exclude)]
-        said = {names[each.place] for name in variables for each in _find_quality(names, kept, used_up, {name})}
-        variables = [name for name in variables if name not in said]
+        chosen = {name for name in names if name in kept} - {*used_up, *options.exclude}
+        variables = [name for name in names if name in chosen and qualities.get(name) not in chosen]
         if time not in (None, 0) and names[0] in unnamed and names[0] in variables:
             variables.remove(names[0])
             notebook.add("row numbers", "The first column has no name and another is the time: it is left out.", 1)
@@ -263,11 +263,17 @@ def _choose_columns(
         if texts:
             shown = ", ".join(map(quoted, texts[:5])) + (", …" if len(texts) > 5 else "")
             notebook.add("text", f"Left out, as the first lines hold text there: {shown}.", len(texts), tuple(texts))
-            variables = [name for name in variables if name not in texts]
+            variables = [name for name in variables if name in measured]
     if not (variables or options.texts):
         raise InputError(f"No column is left to measure anomalies in; the columns are {listed_names(names)}.")
-    places, written = (tuple(names.index(name) for name in chosen) for chosen in (variables, options.texts))
-    quality = _find_quality(names, kept, used_up, variables)
+    place_of = {name: place for place, name in enumerate(names)}
+    places, written = (tuple(place_of[name] for name in each) for each in (variables, options.texts))
+    chosen = {*variables}
+    quality = tuple(
+        Quality(place_of[name], place_of[tag], _some_values(kept[name]), name)
+        for name, tag in qualities.items()
+        if tag in chosen and name not in chosen
+    )
     return Columns(tuple(names), time, places, written, time_of_day, quality=quality), clock.reader
 
 
@@ -316,17 +322,11 @@ def _some_values(column: pd.Series[Any]) -> tuple[str, ...]:
     return tuple(f"{value:g}" if isinstance(value, float) else str(value) for value in column.dropna().unique()[:50])
 
 
-def _find_quality(
-    names: Sequence[str], kept: pd.DataFrame, time: Collection[str], variables: Collection[str]
-) -> tuple[Quality, ...]:
-    """Return the columns that say which readings of the variables are bad."""
-    found, others = [], [name for name in names if name not in time]
-    for name in kept.columns:
-        if name not in (*time, *variables) and is_quality(name, kept[name]):
-            tag = tag_of(name, others)
-            if tag in variables:
-                found.append(Quality(names.index(name), names.index(str(tag)), _some_values(kept[name]), name))
-    return tuple(found)
+def _find_quality(names: Sequence[str], kept: pd.DataFrame, time: Collection[str]) -> dict[str, str]:
+    """Return the columns that say which readings of another are bad, and that other one."""
+    others = [name for name in names if name not in time]
+    said = {name: tag_of(name, others) for name in kept.columns if name not in time and is_quality(name, kept[name])}
+    return {name: tag for name, tag in said.items() if tag is not None and tag != name}
 
 
 def _is_measured(column: pd.Series[Any], decimal: str | None) -> bool:

@@ -21,7 +21,7 @@ from penstock.io._row_values import Columns, LineError, TableOptions, to_number
 from penstock.io.align import AlignedRows, AlignedTag, Aligner, Alignment
 from penstock.io.feeds import InputError
 from penstock.io.quality import BAD_WORDS
-from penstock.io.rows import Batch, Fault, RowSource, check_position
+from penstock.io.rows import Batch, Fault, RowSource
 from penstock.io.table import Note
 from penstock.io.times import TimeReader
 
@@ -313,17 +313,6 @@ class AlignedSource:
 
 
 AnySource = RowSource | AlignedSource
-
-
-def columns_at(position: dict[str, Any], options: TableOptions, aligning: Aligning | None) -> Columns:
-    """Return the columns of a position; ValueError, TypeError or LookupError if reading could not go on from it."""
-    columns = check_position(position, options)
-    if position.get("aligner") is None:
-        return columns
-    if aligning is None:
-        raise ValueError("it is of a stream of readings, which this is not")
-    aligning.restore(position["aligner"])
-    return aligning.columns
 
 
 def plain_alignment(step: float, hold: float | None, names: Sequence[str], texts: Sequence[str]) -> Alignment:

@@ -7,18 +7,18 @@ are there when the input pauses. It is decided once, and kept with the position.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from penstock._messages import duration_in_words
+from penstock._messages import duration_in_words, quoted
 from penstock._types import FloatArray
 from penstock.io._csv_rows import CsvRows, RowLayout, learn_layout
 from penstock.io._layout import HEAD_LINES, is_enough, is_missing
 from penstock.io._row_values import Columns, JsonRows, LineError, Parsed, TableOptions
-from penstock.io.feeds import ADVICE, HEAD, Feed, InputError, LineCutter, Mark, byte_length, last_bytes
+from penstock.io.feeds import ADVICE, HEAD, Feed, InputError, LineCutter, byte_length, last_bytes
 from penstock.io.table import Note, Notebook
 from penstock.io.times import TimeReader
 
@@ -51,6 +51,17 @@ class Batch:
     seconds: FloatArray | None = None  # the times as they were read (`TimeReader.seconds`), NaN where one is missing
     remarks: list[str] = field(default_factory=list)  # what is odd about the clock
     readings: int = 0  # how many were taken to make these and later rows, where rows are made of readings
+    further_faults: int = 0  # malformed lines that are not among `faults`
+
+    def rows(self, places: Sequence[int]) -> Batch:
+        """Return the rows at these places, alone."""
+        return Batch(
+            self.values[list(places)],
+            [self.lines[place] for place in places],
+            None if self.times is None else [self.times[place] for place in places],
+            texts={name: [column[place] for place in places] for name, column in self.texts.items()},
+            seconds=None if self.seconds is None else self.seconds[list(places)],
+        )
 
 
 @dataclass
@@ -62,6 +73,7 @@ class TimeProgress:
     step: float = 0.0  # the last step forwards
     ahead: float | None = None  # a time too far ahead of all before, which the next row may confirm
     behind: bool = False  # the last row was far behind the newest
+    dated: bool | None = None  # whether they are dates; None before the first
 
     def check(self, seconds: FloatArray, most: float) -> tuple[list[int], list[str]]:
         """Take the times of rows; return the places of those that are too far ahead, and remarks on the clock.
@@ -172,12 +184,14 @@ class RowSource:
         strict: bool = False,
         progress: TimeProgress | None = None,
         max_ahead: float = MAX_AHEAD,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         self._feed = feed
         self._options = options
         self.strict = strict  # a malformed line raises an InputError, after the rows before it were returned
         self.progress = progress or TimeProgress()  # of the times; shared where several sources bring rows of one unit
         self._max_ahead = max_ahead
+        self._clock = clock  # returns the present, where rows are of the present: none may be far ahead of it
         self._waits = False  # the first line is a row too far ahead: the next one tells whether its time is right
         self._cutter = LineCutter()
         self._parser: RowParser | None = None
@@ -205,7 +219,7 @@ class RowSource:
     def next_batch(self, at_most: int) -> Batch | None:
         """Return rows from at most so many lines; None when there are none yet, or a line was no row."""
         if self._parser is None:
-            return self._learn()
+            return self._learn(at_most)
         if self._waits:  # for the line that tells whether the time of the first one is right
             if len(self._lines) < 2 and self._last is None and not self._fill():
                 return None
@@ -217,8 +231,8 @@ class RowSource:
         if self._at_end and self._feed.truncated:
             return self._malformed("cut off by truncation of the file")
         if self._may_repeat:  # pass over blank lines and the lines above the first row, if they come again
-            line = self._lines[0]
-            role = self._parser.role_above(line, self._line) if line.strip() else "blank"
+            self._use_up(self._count_blank())
+            role = self._parser.role_above(self._lines[0], self._line) if self._lines else "blank"
             header = role == "header" and self._parser.has_lines_below
             self._may_repeat = header or role in ("blank", "preamble", "units")
             self._use_up(bool(role))
@@ -253,25 +267,19 @@ class RowSource:
     def close(self) -> None:
         self._feed.close()
 
-    def _learn(self) -> Batch | None:
+    def _learn(self, at_most: int) -> Batch | None:
         """Collect lines until they show the layout; return only malformed lines."""
         paused = self._last is None and not self._fill()
-        while self._lines and not self._lines[0].strip():
-            self._use_up(1)
+        self._use_up(self._count_blank())
         if self._last is not None and not self._lines:
             self._fill()  # the unfinished last line, or the next file
-        lines = [*self._lines, *([self._last] if self._last and not self._at_end else [])]
+        lines = [*self._lines[:HEAD_LINES], *([self._last] if self._last and not self._at_end else [])]
         if not lines or not lines[0].strip():
             self._use_up(len(self._lines))
             return None
         if _holds_json(lines[0], self._options):
-            try:
-                self._parser = JsonRows.of(lines[0], self._options)
-            except LineError as malformed:
-                return self._malformed(str(malformed))
-            self._learn_times(self._parser, self._parser.parse(lines[:HEAD_LINES]).times)
-            return None
-        whole = self._last is not None or is_enough(len(lines), sum(map(len, lines)))
+            return self._learn_json(at_most)
+        whole = self._last is not None or is_enough(len(self._lines), sum(map(len, self._lines)))
         if not whole and not (paused and len(lines) > self._judged):
             return None
         notebook = Notebook(self._feed.name)
@@ -287,6 +295,31 @@ class RowSource:
             self._use_up(len(self._lines))  # a header without rows
         self._judged = len(lines)
         return None
+
+    def _learn_json(self, at_most: int) -> Batch | None:
+        """Learn the columns from the first line that is a row; return the malformed lines before it."""
+        faults: list[Fault] = []
+        passed = 0
+        for line in self._lines[:at_most]:
+            if line.strip():
+                if not _holds_json(line, self._options):
+                    break
+                try:
+                    self._parser = JsonRows.of(line, self._options)
+                    break
+                except LineError as malformed:
+                    faults.append(self.fault(self._line + passed + 1, str(malformed)))
+            passed += 1
+        if faults and self.strict:
+            raise InputError(f"{faults[0]} (--strict)")
+        self._use_up(passed)
+        if self._parser is not None:
+            self._learn_times(self._parser, self._parser.parse(self._lines[:HEAD_LINES]).times)
+        return Batch(np.empty((0, 0)), [], None, faults) if faults else None
+
+    def _count_blank(self) -> int:
+        """Return how many of the lines that come next are blank."""
+        return next((at for at, line in enumerate(self._lines) if line.strip()), len(self._lines))
 
     def _fill(self) -> bool:
         """Read what is there now; return False if nothing is there yet."""
@@ -310,8 +343,11 @@ class RowSource:
         return data is not None
 
     def _learn_times(self, parser: RowParser, times: Sequence[Any] | None) -> None:
-        if parser.reader is None and times is not None:
+        if times is not None and parser.reader is None:
             parser.reader = TimeReader.learn(times, self._options.times)
+        elif times is not None and parser.reader is not None and not parser.reader.dated and self._clock is not None:
+            found = TimeReader.learn(times, self._options.times)
+            parser.reader = found if found is not None and found.is_epoch else parser.reader
 
     def _parse(self, parser: RowParser, lines: list[bytes]) -> Batch | None:
         filled: Sequence[int] = range(len(lines))
@@ -348,13 +384,15 @@ class RowSource:
         times = rows.parsed.times
         self._learn_times(parser, times)
         self._waits = False
-        if times is None or parser.reader is None:
+        passed_on = parser.reader is None and self.progress.dated is None and self._clock is None
+        if times is None or passed_on:
             return
-        rows.seconds = parser.reader.seconds(times, self.progress.last)
-        if not parser.reader.dated:
-            return
+        reader = parser.reader or TimeReader()
+        rows.seconds = reader.seconds(times, self.progress.last)
         unread = [place for place in np.flatnonzero(np.isnan(rows.seconds)).tolist() if _is_there(times[place])]
-        reasons = {place: parser.reader.why_not(times[place]) for place in unread}
+        reasons = {place: reader.why_not(times[place]) for place in unread}
+        reasons |= self._impossible_times(reader, times, rows.seconds)
+        rows.seconds[list(reasons)] = np.nan
         newest = self.progress.newest
         ahead, rows.remarks = self.progress.check(rows.seconds, self._max_ahead)
         for place in ahead:
@@ -367,6 +405,26 @@ class RowSource:
         if rows.waiting is not None and self._more_come(lines):
             self.progress.ahead = None  # it is looked at again with the next line
         rows.refuse(reasons)
+
+    def _impossible_times(self, reader: TimeReader, times: Sequence[Any], seconds: FloatArray) -> dict[int, str]:
+        """Return why times that can be read are none of this stream, by place."""
+        known = np.flatnonzero(np.isfinite(seconds)).tolist()
+        if not known:
+            return {}
+        if reader.dated and self.progress.dated is False:  # where there are dates, counts were a mistake
+            vars(self.progress).update(vars(TimeProgress()))
+        if self.progress.dated is None:
+            self.progress.dated = reader.dated
+        if self.progress.dated and not reader.dated:
+            return {at: f"its time {quoted(times[at], 40)} is no date, and those before are dates" for at in known}
+        if self._clock is None or not reader.dated:
+            return {}
+        ahead = seconds[known] - self._clock()
+        return {
+            at: f"its time {quoted(times[at], 40)} is {duration_in_words(by)} ahead of this machine's clock"
+            for at, by in zip(known, ahead.tolist(), strict=True)
+            if by > max(self._max_ahead, MAX_AHEAD)
+        }
 
     def _malformed(self, reason: str) -> Batch:
         """Pass over the first line and report it."""
@@ -393,18 +451,6 @@ def restore_parser(state: dict[str, Any], options: TableOptions) -> RowParser:
         raise ValueError(f"there is no format {state['format']!r}")
     layout = RowLayout.restore(state)
     return CsvRows(replace(layout, columns=layout.columns.chosen_by(options)), options.missing)
-
-
-def check_position(position: dict[str, Any], options: TableOptions) -> Columns:
-    """Return the columns of a position; ValueError, TypeError or LookupError if reading could not go on from it."""
-    line, file = position["line"], position["file"]
-    if type(line) is not int or line < 0:
-        raise ValueError(f"input: line is {line!r}, not a whole number ≥ 0")
-    if file["kind"] == "file":
-        Mark.restore(file, "the input")
-    elif file["kind"] != "pipe":
-        raise ValueError("input: file is no mark")
-    return restore_parser(position["table"], options).columns
 
 
 def _holds_json(line: bytes, options: TableOptions) -> bool:

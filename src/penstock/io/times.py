@@ -50,6 +50,7 @@ _OTHER_EPOCHS = {
 UNITS = (*_DIGITS, *_EPOCHS, *_OTHER_EPOCHS, _EXCEL, COUNT)
 _LONGEST_FORMAT = 200  # characters: the time that strptime takes grows with their square
 _LONGEST_NUMBER = 40  # characters
+_LONGEST_COUNT = 1e11  # seconds from a start of their own: 3,000 years
 _SAMPLE = 100  # values that show what a column holds
 _ENOUGH = 0.5  # of the values of a sample are times
 _NEARLY_ALL = 0.9
@@ -111,12 +112,18 @@ class TimeReader:
             notebook.notes += [note for note in about.notes if note.kind == "ambiguous dates"]
         if read.share >= _ENOUGH:
             return read.reader(options.zone)
-        return cls(COUNT) if column.dtype.kind == "f" and column.notna().any() else None
+        counts = column.dtype.kind == "f" and bool((column.abs() < _LONGEST_COUNT).any())
+        return cls(COUNT) if counts else None
 
     @property
     def dated(self) -> bool:
         """Whether times say on which day they are."""
         return self.unit != COUNT
+
+    @property
+    def is_epoch(self) -> bool:
+        """Whether times are numbers that count from 1970 on."""
+        return self.unit in _EPOCHS
 
     def seconds(self, values: Sequence[Any], after: float = -math.inf) -> FloatArray:
         """Return times in seconds since 1970, or since a start of their own.
@@ -132,10 +139,11 @@ class TimeReader:
         -------
         ndarray
             In UTC, or as they are written if there is no zone. NaN where a time is missing, cannot be read in this way,
-            or lies outside 1900 to 2200.
+            or lies outside 1900 to 2200 (a count: beyond 3,000 years).
         """
         if not self.dated:
-            return _numbers(values)
+            counts = _numbers(values)
+            return np.where(np.abs(counts) < _LONGEST_COUNT, counts, np.nan)
         times, offsets = self.read(values)
         aware = offsets != NAIVE
         if self.zone is not None:
@@ -178,7 +186,8 @@ class TimeReader:
         if not how and self.day_first is not None:
             how = f"with the {'day' if self.day_first else 'month'} first"
         how = f" ({how}, as the first ones)" if how else ""
-        return f"its time {quoted(value, 40)} cannot be read{how}, or is not between 1900 and 2200"
+        bounds = "is not between 1900 and 2200" if self.dated else "is too far from it"
+        return f"its time {quoted(value, 40)} cannot be read{how}, or {bounds}"
 
     def state(self) -> dict[str, Any]:
         """Return plain values, for `restore`."""

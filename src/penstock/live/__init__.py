@@ -1,4 +1,4 @@
-"""Monitor a stream of rows: verdicts and alarms out, snapshots in between, so that a killed run can be continued."""
+"""Monitor a stream of rows: verdicts and alarms out, and a store, so that a killed run can be continued."""
 
 from __future__ import annotations
 

@@ -5,22 +5,18 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from penstock._messages import listed
 from penstock._types import FloatArray
 from penstock.explain import Label, labels_of
-from penstock.io import Batch, InputError, JsonLinesSink, OutputMark, TimeReader, continue_sink, open_sink
+from penstock.io import InputError, TimeReader
 from penstock.live.alarms import AlarmBook, Change, Event, Sensor, Verdict
 from penstock.live.options import AlarmRules
-from penstock.live.scorers import Verdicts
 
 ROW_SECONDS = 60.0  # from one row to the next, where there is no time
 _SAMPLE = 10_000  # verdicts whose times show how they are written
@@ -72,70 +68,6 @@ class AlarmClock:
         return cls(reader, state["counts_rows"], float(state["last"]))
 
 
-class AlarmWriter:
-    """Write the alarms of a stream to a file, so that a run that was killed can be continued.
-
-    `asset` is the name of the stream, `warn` gets a text, and `labels` are what people said of earlier alarms.
-    """
-
-    def __init__(
-        self, path: Path, asset: str, rules: AlarmRules, warn: Callable[[str], None], labels: Sequence[Label] = ()
-    ) -> None:
-        self._path, self._asset, self._rules, self._warn = path, asset, rules, warn
-        self.book, self._clock, self._labels = AlarmBook(rules), AlarmClock(), tuple(labels)
-        self.book.set_labels(labels)
-        self._sink: JsonLinesSink | None = None
-        if labels and not any(label.is_about(asset) for label in labels):
-            others = listed(sorted({label.asset for label in labels}))
-            warn(f"No label has an effect: they are of {others}, and this stream is {asset!r:.100}.")
-
-    def settings(self) -> dict[str, str]:
-        """Return what the alarms depend on apart from the verdicts."""
-        return {f"alarms: {name}": repr(value) for name, value in vars(self._rules).items()}
-
-    def open(self, saved: dict[str, Any] | None = None, *, overwrite: bool = False) -> None:
-        """Open the file, which is empty, or that of a snapshot."""
-        if saved is None:
-            self._sink = open_sink(self._path, overwrite=overwrite)
-        else:
-            self._sink, _ = continue_sink(self._path, _mark(saved), None)
-
-    def take(
-        self, first_row: int, batch: Batch, reader: TimeReader | None, found: Verdicts, names: Sequence[str]
-    ) -> bool:
-        """Take verdicts on rows of which the first has this number; return whether anything was written."""
-        assert self._sink is not None
-        clock, times = self._clock, batch.times
-        clock.reader = clock.reader or reader
-        if clock.counts_rows is None and times and batch.seconds is None:
-            self._warn(f"The time {str(times[0])!r:.40} cannot be read: for alarms, rows count as a minute apart.")
-        seconds = clock.seconds(batch.seconds, first_row, len(found.scores.scores))
-        events = self.book.update(found.for_alarms(self._asset, seconds, names))
-        self._sink.write_lines(b"".join(event_line(event, self._clock) for event in events))
-        return bool(events)
-
-    def state(self) -> dict[str, Any]:
-        """Return what `restore` and `open` need; the file is on the disk then."""
-        assert self._sink is not None
-        self._sink.sync()
-        state = {"asset": self._asset, "book": self.book.state(), "clock": self._clock.state()}
-        packed = json.dumps(state, allow_nan=False)
-        return {"mark": self._sink.mark(), "state": np.frombuffer(packed.encode(), dtype=np.uint8)}
-
-    def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from a state; ValueError, TypeError or LookupError if it does not fit."""
-        _mark(saved)
-        state = json.loads(bytes(saved["state"]))
-        self._asset, self._clock = str(state["asset"]), AlarmClock.restore(state["clock"])
-        self.book = AlarmBook.restore(state["book"])
-        self.book.set_labels(self._labels)
-
-    def close(self) -> None:
-        """Close the file."""
-        if self._sink is not None:
-            self._sink.close()
-
-
 def stream_name(path: Path) -> str:
     """Return what a stream is called in alarms: as its file, without endings."""
     return (path.name.split(".")[0] if path.is_file() else "") or "stream"
@@ -165,16 +97,6 @@ def append_record(path: Path, record: dict[str, Any]) -> None:
         file.write(json.dumps(record, allow_nan=False).encode() + b"\n")
         file.flush()
         os.fsync(file.fileno())
-
-
-def _mark(saved: dict[str, Any]) -> OutputMark | None:
-    """Return the mark of the file in a state; None if it went where nothing can be taken back."""
-    if saved["mark"] is None:
-        return None
-    length, tail = saved["mark"]["length"], saved["mark"]["tail"]
-    if type(length) is not int or length < 0 or not isinstance(tail, str):
-        raise ValueError("alarms: this is no mark of a file")
-    return {"length": length, "tail": tail}
 
 
 def event_line(event: Event, clock: AlarmClock) -> bytes:

@@ -49,6 +49,7 @@ _MOST_SENSORS = 12  # of an alarm
 _STRONGER = 2.0  # times the evidence: other sensors are a cause of their own
 _STEPS = 9  # the last ones, whose median is the usual step
 _FEWEST_STEPS = 3
+_FARTHEST = 1e12  # seconds: beyond, adding a second or a day to a time may not change it, and timers would never end
 _Said = tuple[str, str, str]  # who, reason and comment of an action
 _UNSAID: _Said = ("", "", "")
 
@@ -155,7 +156,7 @@ class AlarmBook:
         """Take verdicts in the order in which they came; timers that are due before each of them come first."""
         every = list(verdicts)
         for verdict in every:
-            if not math.isfinite(verdict.time):
+            if not abs(verdict.time) < _FARTHEST:
                 raise AlarmError(f"The time of a verdict on {verdict.asset!r:.80} is {verdict.time}: give seconds.")
         for verdict in every:
             if verdict.time >= self._due:
@@ -555,7 +556,7 @@ class AlarmBook:
 
     def _pass_time(self, now: float) -> None:
         """Let all timers act that are due, in order."""
-        if not math.isfinite(now):
+        if not abs(now) < _FARTHEST:
             raise AlarmError(f"The time is {now}: give seconds.")
         while (first := min(self._timers(), default=None)) is not None and first[0] <= now:
             due, _, name, act = first

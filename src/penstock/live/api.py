@@ -58,6 +58,7 @@ _COUNTS = {
     "unscored": "Rows without a score.",
     "malformed": "Lines that were no rows.",
     "missing": "Readings that were missing.",
+    "quarantined": "Rows that could not be scored and were set aside.",
 }
 _SEQUENCE_HEADERS = {
     "Penstock-Client": "name of the sender",
@@ -112,6 +113,7 @@ class Api:
 
     def __init__(self, service: Service, hub: Hub) -> None:
         self.service, self.store, self.hub = service, service.store, hub
+        self._converting = asyncio.Semaphore(1)
         self._tokens: tuple[float, list[tuple[str, str, str]]] = (-math.inf, [])
 
     def tokens(self) -> list[tuple[str, str, str]]:
@@ -126,7 +128,6 @@ class Api:
         kind = _KINDS.get(request.headers.get("content-type", "").partition(";")[0].strip().lower())
         if kind is None:
             raise RefusedError(f"The content type must be one of {', '.join(_KINDS)}.", 415)
-        body = await request.body()
         asset = self._asset(request)
         client, number = request.headers.get("penstock-client"), request.headers.get("penstock-sequence")
         if (client is None) != (number is None):
@@ -136,19 +137,38 @@ class Api:
             if not re.fullmatch(r"\d{1,15}", number) or not re.fullmatch(r"[\w.:-]{1,100}", client or ""):
                 raise RefusedError("Penstock-Sequence must be a whole number, Penstock-Client 1 to 100 letters.")
             position = ("next", int(number))
-        convert = partial(as_lines, body, kind, asset.record.columns or asset.scorer.variable_names)
-        lines = await run_in_threadpool(convert) if len(body) > 100_000 else convert()
+        lines = await self._lines(request, kind, asset)
         delivery = Delivery(asset.record.name, lines, f"http {client or ''}".strip(), position)
         answer = await asyncio.wrap_future(self.service.deliver(delivery))
         if not answer["accepted"] and answer.get("malformed"):
             raise RefusedError(f"No row could be read: {answer['faults'][0]['reason']}.", 422)
         return answer
 
+    async def _lines(self, request: Request, kind: str, asset: Asset) -> bytes:
+        """Return the rows of a body as lines; what is read and not yet waiting to be scored counts as waiting."""
+        size = request.headers.get("content-length")
+        release = self.service.claim(round(1e6 * self.service.options.max_body) if size is None else int(size))
+        try:
+            body = await request.body()
+            convert = partial(as_lines, body, kind, asset.record.columns or asset.scorer.variable_names)
+            if len(body) <= 100_000 or kind == "lines":
+                return convert()
+            async with self._converting:  # objects take thirty times the memory of their text
+                return await run_in_threadpool(convert)
+        finally:
+            release()
+
     # What there is.
 
     async def health(self, request: Request) -> Any:
-        ok = self.service.alive and "disk" not in self.service.problems
-        return PlainJson({"status": "ok" if ok else "not accepting"}, 200 if ok else 503)
+        service = self.service
+        problem = "" if service.alive else "its thread has ended"
+        problem = problem or service.stuck() or (service.problems["disk"].text if "disk" in service.problems else "")
+        state = {"status": "not accepting", "reason": problem} if problem else {"status": "ok"}
+        return PlainJson(state, 503 if problem else 200)
+
+    def quarantine(self, request: Request) -> list[dict[str, Any]]:
+        return self.store.quarantined(self._asset(request).record.id)
 
     def status(self, request: Request) -> dict[str, Any]:
         service = self.service
@@ -174,6 +194,8 @@ class Api:
             state["unacknowledged"] = sum("acknowledged" not in names for names in mine)
             version = self._versions(state["asset"]).get(state["model"])
             state["model_time"] = version.added if version is not None and version.source else None
+            problem = self.service.problems.get(f"input of {state['asset']}")
+            state["problem"] = None if problem is None else problem.text
         return states
 
     def _versions(self, asset: str) -> dict[int, ModelVersion]:
@@ -486,6 +508,8 @@ ENDPOINTS = (
         "Score by another version of the model from now on.", Api.use_model, (),
         {"version": "which one; absent: the one in use before", "name": _COMMENT["name"],
          "other_columns": "true: a model of other columns is meant"}),
+    Endpoint("GET", "/api/v1/assets/{asset:path}/quarantine", "viewer",
+        "Rows that could not be scored, and why, the newest first.", Api.quarantine),
     Endpoint("GET", "/api/v1/assets/{asset:path}", "viewer", "One asset: columns, model, counts.", Api.asset),
 )  # fmt: skip
 

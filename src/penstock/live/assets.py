@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import math
 import re
 import time
 import warnings
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -27,18 +28,21 @@ from penstock.io import (
     RowSource,
     TimeProgress,
     is_missing,
-    open_feed,
 )
 from penstock.live.alarms import AlarmBook, Event, Notification, Verdict
-from penstock.live.options import AlarmRules, AssetOptions
+from penstock.live.options import AlarmRules, WatchOptions
 from penstock.live.scorers import Scorer, Verdicts
 from penstock.live.store import AssetRecord, Judged, Readings, Store
 from penstock.storage import state_from_bytes, state_to_bytes
 
 log = logging.getLogger("penstock.serve")
+_KIND = "penstock.live"
 N_VARIABLES = 3  # named for each flagged row
 _LATELY = 500  # rows: how many of the last have no score is shown
 _MOST_LINES = 2000  # of a file in one cycle
+_MOST_ROWS, _MOST_COLUMNS = 20_000, 2_000  # of a delivery: the others wait while it is scored
+MOST_FAULTS = 20  # malformed lines that are named one by one
+_MOST_BAD = 5  # rows that cannot be scored, one after the other: then it is not the rows
 _MOST_LAYOUTS = 16  # of posted tables, remembered for each asset
 _NUMERIC_TIME = re.compile(rb'"(time|timestamp|date|datetime|ts?|t_stamp|_time)"\s*:\s*-?\d', re.IGNORECASE)
 _STATE_ROWS, _STATE_SECONDS = 5000, 30.0  # after which a model's state is saved
@@ -49,22 +53,30 @@ class Asset:
 
     book: Book
 
-    def __init__(self, record: AssetRecord, options: AssetOptions, scorer: Scorer, positions: dict[str, Any]) -> None:
-        self.record, self.scorer, self.positions = record, scorer, positions
-        watched = options.watch_options()
-        self._table = scorer.table_options(watched.table)
+    def __init__(
+        self,
+        record: AssetRecord,
+        options: WatchOptions,
+        make: Callable[[], Scorer],
+        positions: dict[str, Any],
+        feed: Feed | None,
+        *,
+        of_the_present: bool,
+    ) -> None:
+        self.record, self.positions, self._make = record, positions, make
+        self._strict, self._of_the_present = options.strict, of_the_present
+        self.bad_rows = 0  # that could not be scored, one after the other
+        self.last_bad = -math.inf  # when there was one
+        scorer = self.scorer = self._saved_scorer()
+        self._table = scorer.table_options(options.table)
         self.layouts: dict[str, Any] = positions.pop("layouts", {})
         self.new_layout = self.new_columns = False
         self._saved = time.time() - _STATE_SECONDS * (record.id % 10) / 10  # so that not all are saved at once
         self._last: dict[str, Any] = {"score": None, "threshold": None, "reason": ""}
         self._lately: deque[bool] = deque(maxlen=_LATELY)  # of the last rows, which have a score
-        if record.state is not None:
-            scorer.restore(state_from_bytes(record.state, "penstock.serve"))
-        if record.columns is not None:
-            scorer.begin(record.columns)
-        self._ahead = watched.seconds("max_ahead")
+        self._ahead = options.seconds("max_ahead")
         self.progress = TimeProgress(**positions.pop("clock", {}))
-        self.aligning = scorer.aligning(watched)
+        self.aligning = scorer.aligning(options)
         if self.aligning is not None:
             self._table = self.aligning.options(self._table)
             waiting = positions.pop("aligner", None)
@@ -77,11 +89,24 @@ class Asset:
             if waiting is not None:
                 self.aligning.restore(waiting)
         self.source: AnySource | None = None
-        if options.input is not None:
-            self.source = self._rows(open_feed(options.input, follow=True, wait=False))
+        if feed is not None:
+            self.source = self._rows(feed)
             if "file" in positions:
                 self.source.continue_from(positions.pop("file"))
                 self.progress = self.source.progress
+
+    def _scorer_at(self, state: dict[str, Any] | None) -> Scorer:
+        """Return a scorer that goes on from a state; None: from the beginning."""
+        scorer = self._make()
+        if state is not None:
+            scorer.restore(state)
+        if self.record.columns is not None:
+            scorer.begin(self.record.columns)
+        return scorer
+
+    def _saved_scorer(self) -> Scorer:
+        saved = self.record.state
+        return self._scorer_at(None if saved is None else state_from_bytes(saved, _KIND))
 
     def close(self) -> None:
         """Close the file."""
@@ -90,8 +115,9 @@ class Asset:
         self.source = None
 
     def _rows(self, feed: Feed) -> AnySource:
-        rows = RowSource(feed, self._table, False, self.progress, self._ahead)
-        return rows if self.aligning is None else AlignedSource(rows, self.aligning, is_part=True)
+        clock = time.time if self._of_the_present else None
+        rows = RowSource(feed, self._table, self._strict, self.progress, self._ahead, clock)
+        return rows if self.aligning is None else AlignedSource(rows, self.aligning, is_part=self._of_the_present)
 
     def read_file(self) -> Batch | None:
         """Return the next rows of the file; None if there are none."""
@@ -108,6 +134,10 @@ class Asset:
         header = lines.lstrip().partition(b"\n")[0].strip()
         if not header:
             raise InputError("There is no row in this.")
+        columns = max(_MOST_COLUMNS, 2 * len(self.record.columns or self.scorer.variable_names))
+        if lines.count(b"\n") > _MOST_ROWS or max(map(header.count, (b",", b";", b"\t", b"|"))) > columns:
+            most = f"{_MOST_ROWS:,} lines and {columns:,} columns"
+            raise InputError(f"At most {most} are taken at once: send the others by themselves.")
         key = header[:4096].decode("utf-8", errors="replace")
         if header.startswith(b"{"):  # senders write times in their own ways: as texts, or as numbers
             key = "json, time as a number" if _NUMERIC_TIME.search(header[:4096]) else "json"
@@ -117,15 +147,18 @@ class Asset:
         parts: list[Batch] = []
         while not reader.ended:
             with _unheard_warnings(reader):
-                part = reader.next_batch(_MOST_LINES * 32)
-            parts += [] if part is None else [part]
+                part = reader.next_batch(_MOST_ROWS)
+            if part is not None:
+                part.further_faults, part.faults = len(part.faults[MOST_FAULTS:]), part.faults[:MOST_FAULTS]
+                parts.append(part)
         if reader.columns is None:
             raise InputError("There is no row in this that could be read; CSV needs a header and a row.")
         self._begin(reader.columns.variable_names)
-        if key not in self.layouts:
+        table = reader.position()["table"]
+        if self.layouts.get(key) != table:
             if len(self.layouts) >= _MOST_LAYOUTS:
                 self.layouts.pop(next(iter(self.layouts)))
-            self.layouts[key], self.new_layout = reader.position()["table"], True
+            self.layouts[key], self.new_layout = table, True
         batch = joined_batches(parts)
         if not batch.lines and not batch.faults and not batch.readings:
             raise InputError("There is no row in this, only a header.")
@@ -144,26 +177,85 @@ class Asset:
             raise InputError(f"The rows have the columns {', '.join(columns)}, but this asset has {', '.join(known)}.")
 
     def judge(
-        self, read: list[Batch], now: float
-    ) -> tuple[tuple[Readings, Judged] | None, list[Verdict], dict[int, str]]:
-        """Score rows; return them with their verdicts, and why the model refused some, by place."""
+        self, read: list[Batch], now: float, store: Store
+    ) -> tuple[tuple[Readings, Judged] | None, list[Verdict], dict[int, str], dict[int, str]]:
+        """Score rows; return them with their verdicts, why the model refused some, and which it failed on, by place.
+
+        If it fails on each of several rows, this raises: then it is not the rows.
+        """
         batch, record = joined_batches(read), self.record
         batch.lines = range(len(batch.lines))
         if not batch.lines:
-            return None, [], {}
+            return None, [], {}, {}
         read_times = np.full(len(batch.lines), np.nan) if batch.seconds is None else batch.seconds
-        seconds = _filled(read_times, record.newest, now)
-        found = self.scorer.score(batch, N_VARIABLES, strict=False)
+        seconds = _filled(read_times, None if self.progress.dated is None else record.newest, now)
+        bad: dict[int, str] = {}
+        try:
+            found = self._score(batch)
+        except Exception:  # whatever a model does with a row
+            log.exception("%s: rows could not be scored; those that can be are", record.name)
+            bad = self._find_bad_rows(batch, store)
+            batch = batch.rows([place for place in batch.lines if place not in bad])
+            if not len(batch.lines):
+                return None, [], {}, bad
+            found = self._score(batch)
+        self.bad_rows = 0
         refused = dict(found.refused)
-        seconds = np.delete(seconds, list(refused)) if refused else seconds
+        batch = batch.rows([at for at, place in enumerate(batch.lines) if place not in refused]) if refused else batch
         if not len(batch.values):
-            return None, [], refused
+            return None, [], refused, bad
+        seconds = seconds[list(batch.lines)]
         place = (record.rows + 1, now, seconds, None if batch.seconds is None else batch.times, record.version)
         record.rows += len(batch.values)
         record.newest, record.received = float(seconds[-1]), now
         record.counts.update(found.counts(batch))
         rows = Readings(*place, batch.values, batch.texts), Judged(*place, found.scores, found.reasons)
-        return rows, self._verdicts(found, seconds), refused
+        return rows, self._verdicts(found, seconds), refused, bad
+
+    def _find_bad_rows(self, batch: Batch, store: Store) -> dict[int, str]:
+        """Return the rows that the model fails on, and how, by place; the scorer is then as before the batch."""
+        self.scorer = self._saved_scorer()
+        for _ in self.replay(store):
+            pass
+        before = self.scorer.state()
+
+        def failure(places: list[int]) -> Exception | None:
+            """Return the error that scoring these rows raises; the scorer may be anything then."""
+            self.scorer = self._scorer_at(before)
+            try:
+                self._score(batch.rows(places))
+            except Exception as error:
+                return error
+            return None
+
+        left, bad, last = [*batch.lines], dict[int, str](), 0
+        while left and (error := failure(left)) is not None:
+            if self.bad_rows >= _MOST_BAD:
+                raise error
+            good, failing = 0, len(left)  # the first `good` rows are scored, the first `failing` are not
+            while failing - good > 1:
+                middle = (good + failing) // 2
+                found = failure(left[:middle])
+                if found is None:
+                    good = middle
+                else:
+                    failing, error = middle, found
+            bad[left.pop(good)] = f"{type(error).__name__}: {error}"[:300]
+            self.bad_rows = self.bad_rows + 1 if good == last else 1
+            last = good
+        self.scorer = self._scorer_at(before)
+        return bad
+
+    def _score(self, batch: Batch) -> Verdicts:
+        """Score rows; the batch stays as it is, though a scorer may take out rows of the one it gets."""
+        return self.scorer.score(batch.rows(range(len(batch.lines))), N_VARIABLES, strict=False)
+
+    def row_text(self, batch: Batch, place: int) -> str:
+        """Return a row as a line of JSON, as it was read."""
+        row = dict(zip(self.record.columns or (), batch.values[place].tolist(), strict=False))
+        plain: dict[str, Any] = {name: value if math.isfinite(value) else None for name, value in row.items()}
+        time_of = {} if batch.times is None else {"time": batch.times[place]}
+        return json.dumps({**time_of, **plain, **{name: texts[place] for name, texts in batch.texts.items()}})
 
     def replay(self, store: Store) -> Iterator[tuple[float, int, list[Verdict]]]:
         """Score again what was scored after the last saved state; yield when it came, the last row, and verdicts."""
@@ -182,7 +274,7 @@ class Asset:
     def pack(self, now: float) -> None:
         """Put the state of the scorer into the record."""
         state = self.scorer.state()
-        self.record.state = None if state is None else state_to_bytes("penstock.serve", state)
+        self.record.state = None if state is None else state_to_bytes(_KIND, state)
         self.record.state_row, self._saved = self.record.rows, now
 
     def show_last(self, judged: Judged) -> None:
@@ -208,7 +300,10 @@ class Asset:
 
 
 class Book:
-    """The alarms of a group of assets, with a clock: the newest time of the data plus what has passed since."""
+    """The alarms of a group of assets, with a clock: the newest time of the data plus what has passed since.
+
+    Its name is "" where there is no other.
+    """
 
     def __init__(self, name: str, rules: AlarmRules, labels: Iterable[Label], saved: dict[str, Any] | None) -> None:
         self.name, self.dirty = name, False
@@ -246,7 +341,7 @@ class Book:
         self._timer = None
         found = list(events)
         for place, event in enumerate(found):
-            if isinstance(event, Notification) or event.alarm is None:
+            if self.name and (isinstance(event, Notification) or event.alarm is None):
                 found[place] = replace(event, id=f"{self.name}:{event.id}")
         self.dirty = self.dirty or bool(found)
         return found
@@ -329,10 +424,10 @@ def joined_batches(batches: Sequence[Batch]) -> Batch:
     filled = [batch for batch in batches if len(batch.lines)]
     faults = [fault for batch in batches for fault in batch.faults]
     remarks = [remark for batch in batches for remark in batch.remarks]
-    readings = sum(batch.readings for batch in batches)
+    readings, further = (sum(getattr(each, name) for each in batches) for name in ("readings", "further_faults"))
     if len(filled) <= 1:
         batch = filled[0] if filled else Batch(np.empty((0, 0)), [], None, [])
-        return replace(batch, faults=faults, remarks=remarks, readings=readings)
+        return replace(batch, faults=faults, remarks=remarks, readings=readings, further_faults=further)
     timed = any(batch.times is not None for batch in filled)
     times = [each for batch in filled for each in (batch.times or [None] * len(batch.lines))] if timed else None
     read = [np.full(len(batch.lines), np.nan) if batch.seconds is None else batch.seconds for batch in filled]
@@ -340,14 +435,12 @@ def joined_batches(batches: Sequence[Batch]) -> Batch:
     texts = {name: [text for batch in filled for text in batch.texts[name]] for name in filled[0].texts}
     lines = [line for batch in filled for line in batch.lines]
     values = np.concatenate([batch.values for batch in filled])
-    return Batch(values, lines, times, faults, texts, seconds, remarks, readings)
+    return Batch(values, lines, times, faults, texts, seconds, remarks, readings, further)
 
 
 def _filled(seconds: FloatArray, before: float | None, now: float) -> FloatArray:
     """Return times without gaps: one that is not known is that of the row before; where none is known, it is now."""
     known = np.isfinite(seconds)
-    if not known.any():
-        return np.full(len(seconds), now)
-    first = before if before is not None else seconds[known][0]
+    first = before if before is not None else seconds[known][0] if known.any() else now
     last = np.maximum.accumulate(np.where(known, np.arange(len(seconds)), -1))
     return np.where(last >= 0, seconds[last], first)

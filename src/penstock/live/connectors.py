@@ -133,11 +133,11 @@ class _Worker(ABC):
         """Start the thread."""
         self._thread.start()
 
-    def stop(self) -> None:
-        """End the thread."""
+    def stop(self, seconds: float | None = None) -> None:
+        """End the thread, or leave it as it is after so many seconds."""
         self.stopping.set()
         if self._thread.is_alive():
-            self._thread.join()
+            self._thread.join(seconds)
 
     @abstractmethod
     def _run(self) -> None:
@@ -176,7 +176,7 @@ class Input(_Worker):
             try:
                 answer = self.service.deliver(Delivery(self.asset, lines, source, position)).result()
             except RefusedError as error:
-                if error.status in (500, 503, 507):
+                if error.status in (429, 500, 503, 507):
                     self.stopping.wait(1.0)
                     continue
                 log.warning("%s of %s: a message cannot be used: %s", self.name, self.asset, error)

@@ -174,9 +174,7 @@ class FittedScorer:
             if len(places):
                 self._score_part(part, places, job, strict)
         if self._threshold is not None:
-            for place, score in enumerate(found.scores.tolist()):
-                found.thresholds[place] = self._threshold.value
-                found.flags[place] = self._threshold.update(score)
+            found.thresholds[:], found.flags[:] = self._threshold.follow(found.scores)
         for part in self._parts if not self._learns else ():
             self._explain(part, np.flatnonzero(found.flags & (modes == part.mode)), job)
         evidence = job.evidence if self._series and self._parts[0].detector.judges_sensors else None

@@ -137,11 +137,11 @@ class WatchOptions:
     output: Annotated[Path | None, _out("--output -o", "A file; else standard output.")] = None
     overwrite: Annotated[bool, _out("--overwrite", "Replace an output that is there.")] = False
     alarms: Annotated[Path | None, _out("--alarms", "A file for alarms: one line of JSON per change.")] = None
-    labels: Annotated[Path | None, _out("--labels", "What people said of earlier alarms: false ones count less.")] = (
-        None
-    )
+    labels: Annotated[
+        Path | None, _out("--labels", "What people said of earlier alarms: those like them are known.")
+    ] = None
     n_variables: Annotated[int, _out("--explain", "How many variables are named for each sample.")] = 3
-    state: Annotated[Path | None, _state("--state", "A folder for snapshots, to go on from after any end.")] = None
+    state: Annotated[Path | None, _state("--state", "A folder for a store, to go on from after any end.")] = None
     snapshot_every: Annotated[int, _state("--snapshot-every", "Samples from one snapshot to the next.")] = 50_000
     snapshot_seconds: Annotated[float, _state("--snapshot-seconds", "Or seconds, if those come first.")] = 10.0
     model: Annotated[Path | None, _model("--model", _MODEL_HELP)] = None
@@ -304,6 +304,7 @@ class ServeOptions:
     )
     min_free: Annotated[float, _keep("--min-free", "Below so many MB of free disk nothing is accepted.")] = 100.0
     max_body: Annotated[float, _safe("--max-body", "Largest request, in MB.")] = 8.0
+    max_waiting: Annotated[float, _safe("--max-waiting", "MB of rows that may wait; more are refused (429).")] = 64.0
     webhook: Annotated[
         tuple[str, ...],
         _notify("--webhook", "POST notifications as JSON to this address; may be repeated.", "repeated"),
@@ -361,7 +362,8 @@ class ServeOptions:
             raise ParameterError("digest_hour", f" must be a whole number from 0 to 23; got {self.digest_hour}.")
         for name in ("keep_readings", "keep_verdicts", "min_free"):
             check_number(name, getattr(self, name), least=0)
-        check_number("max_body", self.max_body, least=0, above=True)
+        for name in ("max_body", "max_waiting"):
+            check_number(name, getattr(self, name), least=0, above=True)
         for name, asset in self.assets.items():
             if not _ASSET_NAME.fullmatch(name):
                 allowed = "1 to 40 letters, digits, blanks, - or _, also after a group and /"

@@ -9,8 +9,10 @@ from the readings after it: the verdicts do not depend on how rows are cut into 
 from __future__ import annotations
 
 import logging
+import math
 import queue
 import shutil
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -21,20 +23,27 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any
 
+from penstock._messages import counted, duration_in_words
+from penstock._parameters import ParameterError
 from penstock.explain import REASONS, Label
-from penstock.io import Batch, Fault, InputError
+from penstock.io import Batch, Fault, InputError, open_feed
 from penstock.live.alarm_records import label_alarm
 from penstock.live.alarms import Alarm, Change, Event, Notification, Verdict
-from penstock.live.assets import Asset, Book, known_labels
+from penstock.live.assets import MOST_FAULTS, Asset, Book, known_labels
 from penstock.live.options import AssetOptions, ServeOptions
-from penstock.live.store import Store, StoreFullError
-from penstock.live.versions import ModelShelf
+from penstock.live.scorers import Scorer
+from penstock.live.store import AssetRecord, Store, StoreError, StoreFullError
+from penstock.live.versions import ModelShelf, SwitchError
 
 log = logging.getLogger("penstock.serve")
 _MOST_JOBS = 256  # deliveries and actions in one cycle
+_MOST_BYTES = 2_000_000  # of deliveries in one cycle, which others wait for
 _MOST_WAITING = 2000  # more are refused: the client sends them again later
+_LONGEST_CYCLE = 10.0  # seconds; then something is wrong
+_FIRST_PAUSE, _LONGEST_PAUSE = 60.0, 3600.0  # seconds for which an asset that fails is left alone
+_QUIET = 3600.0  # seconds after which a row that could not be scored is no problem any more
+_LONGEST_TEXT = 10_000  # characters of a row that is kept
 _MOST_DIGESTS = 250  # of messages that a broker may send again
-_MOST_FAULTS = 20  # malformed lines that an answer shows one by one
 _POLL = 0.02  # seconds between looks at files that do not grow
 _CLEANING_SECONDS = 60.0
 _DISK_SECONDS = 5.0
@@ -99,6 +108,16 @@ class _Work:
     jobs: list[Delivery | Action] = field(default_factory=list)
     positions: dict[tuple[str, str], Any] = field(default_factory=dict)
     answers: list[tuple[Future[Any], Any]] = field(default_factory=list)
+    quarantined: list[tuple[str, str, str, str]] = field(default_factory=list)  # asset, source, text and reason
+
+
+@dataclass
+class _Pause:
+    """An asset that is left alone until a time, because it failed so often."""
+
+    until: float
+    reason: str
+    times: int = 1
 
 
 class Service:
@@ -127,6 +146,11 @@ class Service:
         self._notices: list[tuple[Problem, bool]] = []  # problems that began or are over, to be notified
         self.listeners: list[Callable[[dict[str, Any]], None]] = []
         self._jobs: queue.Queue[Delivery | Action] = queue.Queue(_MOST_WAITING)
+        self._claimed = 0  # bytes that wait
+        self._claims = threading.Lock()
+        self._pauses: dict[str, _Pause] = {}
+        self._must_load = False
+        self._place, self._cycle_began = "", math.inf
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="penstock scoring", daemon=True)
         self._wall = 0.0
@@ -147,11 +171,16 @@ class Service:
         """Start the thread."""
         self._thread.start()
 
-    def stop(self) -> None:
-        """Finish the cycle, save all states, and close the store."""
+    def stop(self, seconds: float | None = None) -> None:
+        """Finish the cycle, save all states, and close the store; after so many seconds, leave the cycle as it is."""
         self._stopping.set()
         if self._thread.is_alive():
-            self._thread.join()
+            self._thread.join(seconds)
+        if self._thread.is_alive():
+            log.error(
+                "The service is ended in the middle of its work (%s): it is done again after a start", self._place
+            )
+            return
         for asset in self.assets.values():
             asset.close()
         self.store.close()
@@ -167,7 +196,33 @@ class Service:
         self.asset(delivery.asset)
         if "disk" in self.problems:
             raise RefusedError(self.problems["disk"].text, 507)
-        return self._put(delivery)
+        release = self.claim(len(delivery.lines))
+        delivery.future.add_done_callback(lambda _: release())
+        try:
+            return self._put(delivery)
+        except RefusedError:
+            release()
+            raise
+
+    def claim(self, size: int) -> Callable[[], None]:
+        """Count bytes that wait; a `RefusedError` if there are too many. Call what is returned when they do not."""
+        most = round(1e6 * self.options.max_waiting)
+        with self._claims:
+            if self._claimed and self._claimed + size > most:
+                raise RefusedError("Too much is waiting to be scored (--max-waiting). Send it again in a second.", 429)
+            self._claimed += size
+        left = [size]  # which is given back once
+
+        def release() -> None:
+            with self._claims:
+                self._claimed -= left.pop() if left else 0
+
+        return release
+
+    def stuck(self) -> str:
+        """Say what the thread has been doing for far too long; "" if it works."""
+        seconds = time.monotonic() - self._cycle_began
+        return f"{self._place} has taken {seconds:.0f} s" if seconds > _LONGEST_CYCLE else ""
 
     def act(self, name: str, alarm: str, who: str, **given: Any) -> Future[dict[str, Any]]:
         """Carry out an action of `AlarmBook` on an alarm, with `reason`, `comment` and, to shelve it, `hours`."""
@@ -225,7 +280,10 @@ class Service:
 
     def enter_problem(self, identity: str, text: str) -> None:
         """Show a problem, from any thread, until it is cleared."""
-        if identity not in self.problems:
+        known = self.problems.get(identity)
+        if known is not None and known.text != text:
+            self.problems[identity] = replace(known, text=text)
+        if known is None:
             log.error("%s: %s", identity, text)
             problem = self.problems[identity] = Problem(identity, text, time.time())
             self._notices.append((problem, False))
@@ -254,6 +312,16 @@ class Service:
         """Bring all assets and alarms to where the store is."""
         for asset in self.assets.values():
             asset.close()
+        for options in self.options.assets.values():
+            self._shelf.configured(options)  # what is wrong with a model is not wrong with the store
+        try:
+            self._load_store()
+        except (InputError, ParameterError, StoreError, SwitchError):
+            raise
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, sqlite3.Error) as error:
+            raise self.store.damaged(f"{type(error).__name__}: {error}") from error
+
+    def _load_store(self) -> None:
         assets = {name: self._open_asset(name, options) for name, options in self.options.assets.items()}
         groups, rules = _book_names(self.options), self.options.rules
         labels = {each["id"]: Label.from_dict(each) for each in self.store.labels()}
@@ -281,8 +349,63 @@ class Service:
     def _open_asset(self, name: str, options: AssetOptions) -> Asset:
         with self.store.transaction():
             record = self.store.open_asset(name)
-            scorer = self._shelf.open(record, options)
-        return Asset(record, options, scorer, self.store.positions(record.id))
+            make = self._shelf.open(record, options)
+        try:
+            return self._asset_at(record, options, make)
+        except (InputError, OSError) as error:
+            if options.input is None or not record.rows:  # as it was never read, it may be the wrong file
+                raise
+            self._pause(name, error)
+            return self._asset_at(record, replace(options, input=None), make)
+
+    def _asset_at(self, record: AssetRecord, options: AssetOptions, make: Callable[[], Scorer]) -> Asset:
+        """Return an asset that goes on where the store is; InputError or OSError if its file does not."""
+        feed = None if options.input is None else open_feed(options.input, follow=True, wait=False)
+        positions = self.store.positions(record.id)
+        try:
+            return Asset(record, options.watch_options(), make, positions, feed, of_the_present=True)
+        except BaseException:
+            if feed is not None:
+                feed.close()
+            raise
+
+    def _reopen(self, name: str) -> None:
+        """Bring an asset alone to where the store is; its alarms stay."""
+        asset = self.assets[name]
+        asset.close()
+        reopened = self._open_asset(name, self.options.assets[name])
+        reopened.book = asset.book
+        for _ in reopened.replay(self.store):
+            pass
+        self.assets[name] = reopened
+
+    def _pause(self, name: str, error: Exception) -> None:
+        """Leave an asset alone for a while, longer each time, and say so."""
+        last = self._pauses.get(name)
+        times = 1 if last is None else last.times + 1
+        seconds = min(_FIRST_PAUSE * 2.0 ** min(times - 1, 20), _LONGEST_PAUSE)
+        reason = str(error) if isinstance(error, InputError | OSError) else f"{type(error).__name__}: {error}"
+        text = f"{reason[:300]} It is paused, and tried again after {duration_in_words(seconds)}."
+        self._pauses[name] = _Pause(time.time() + seconds, text, times)
+        self.enter_problem(f"input of {name}", text)
+
+    def _is_paused(self, name: str, now: float) -> bool:
+        """Return whether an asset is left alone; one whose pause is over is opened again."""
+        pause = self._pauses.get(name)
+        if pause is None or pause.until == math.inf:
+            return False
+        if now < pause.until:
+            return True
+        self._reopen(name)
+        if self._pauses[name] is not pause:  # it failed once more
+            return True
+        pause.until = math.inf  # tried again: over when it works
+        return False
+
+    def _end_pause(self, name: str) -> None:
+        if name in self._pauses:
+            del self._pauses[name]
+            self.clear_problem(f"input of {name}")
 
     # The thread.
 
@@ -294,8 +417,9 @@ class Service:
                 time.sleep(0.1)  # nothing is accepted until there is room
             except Exception:  # a defect must not end the service: go on from what is committed
                 log.exception("A cycle failed; what was not committed is done again")
-                time.sleep(1.0)
-                self._load()
+                time.sleep(0.2)
+            finally:
+                self._cycle_began = math.inf
         with suppress(StoreFullError), self.store.transaction():
             self._save(self.assets, self._wall, every=True)
         with suppress(queue.Empty):
@@ -306,13 +430,18 @@ class Service:
         """Do all that is there to do, in one transaction."""
         # Each cycle has a time of its own, if clocks go back too.
         now = self._wall = max(time.time(), self._wall + 1e-6)
+        self._place, self._cycle_began = "loading", time.monotonic()
+        if self._must_load:
+            self._load()
+            self._must_load = False
         self._check_disk(now)
         self._look_for_switches(now)
-        work = self._gather()
-        due = any(book.is_due() for book in self._books.values())
-        if not (work.read or work.jobs or due or self._notices or now >= self._next_cleaning):
-            return
+        work = _Work(list(self._notices))
         try:
+            self._gather(work, now)
+            due = any(book.is_due() for book in self._books.values())
+            if not (work.read or work.jobs or due or self._notices or now >= self._next_cleaning):
+                return
             with self.store.transaction():
                 events = self._carry_out(work, now)
         except BaseException as error:
@@ -324,7 +453,7 @@ class Service:
             for job in work.jobs:
                 if not job.future.done():
                     job.future.set_exception(refusal)
-            self._load()  # nothing of this cycle has happened
+            self._must_load = True  # nothing of this cycle has happened
             raise
         del self._notices[: len(work.notices)]
         self.commits += 1
@@ -337,28 +466,34 @@ class Service:
         if work.read or events:
             self._tell(work.read, events)
 
-    def _gather(self) -> _Work:
+    def _gather(self, work: _Work, now: float) -> None:
         """Take what has come: rows of files, deliveries, actions."""
-        work, blocked = _Work(list(self._notices)), "disk" in self.problems
-        for name, asset in self.assets.items() if not blocked else ():
+        blocked = "disk" in self.problems
+        for name in self.assets if not blocked else ():
+            self._place = f"reading the file of {name}"
             try:
-                rows = asset.read_file()
-            except (InputError, OSError) as error:  # a problem of this asset alone
-                asset.close()
-                self.enter_problem(f"input of {name}", f"{error} The file is not read any more until a restart.")
+                rows = None if self._is_paused(name, now) else self.assets[name].read_file()
+            except Exception as error:  # a problem of this asset alone
+                self.assets[name].close()
+                self._pause(name, error)
                 continue
             if rows is not None:
                 work.read[name] = [(None, rows)]
+        self._cycle_began = time.monotonic()  # waiting for something to do takes no time
+        size = 0
         with suppress(queue.Empty):
             work.jobs.append(self._jobs.get(timeout=_POLL) if not work.read else self._jobs.get_nowait())
-            while len(work.jobs) < _MOST_JOBS:
+            while len(work.jobs) < _MOST_JOBS and size < _MOST_BYTES:
+                size += len(work.jobs[-1].lines) if isinstance(work.jobs[-1], Delivery) else 0
                 work.jobs.append(self._jobs.get_nowait())
         for job in work.jobs:
             if isinstance(job, Delivery) and blocked:
                 work.answers.append((job.future, RefusedError(self.problems["disk"].text, 507)))
+            elif isinstance(job, Delivery) and self._is_paused(job.asset, now):
+                work.answers.append((job.future, RefusedError(self._pauses[job.asset].reason, 503)))
             elif isinstance(job, Delivery):
+                self._place = f"reading rows for {job.asset}"
                 self._receive(job, work)
-        return work
 
     def _receive(self, delivery: Delivery, work: _Work) -> None:
         """Read the rows of a delivery, unless they came before."""
@@ -379,6 +514,15 @@ class Service:
             work.read.setdefault(delivery.asset, [])  # so that it is saved
             work.answers.append((delivery.future, RefusedError(str(error))))
             return
+        except Exception as error:  # whatever a text does to the parser
+            log.exception("%s: a text could not be read", delivery.asset)
+            text = delivery.lines[:_LONGEST_TEXT].decode("utf-8", errors="replace")
+            work.quarantined.append((delivery.asset, delivery.source, text, f"{type(error).__name__}: {error}"[:300]))
+            work.read.setdefault(delivery.asset, [])
+            work.answers.append(
+                (delivery.future, RefusedError("These rows could not be read; they were set aside.", 422))
+            )
+            return
         if position is not None:
             work.positions[delivery.asset, delivery.source] = asset.positions[delivery.source] = position
         work.read.setdefault(delivery.asset, []).append((delivery, rows))
@@ -387,7 +531,17 @@ class Service:
         """Score, act and let timers run; write all of it, and return what the alarms said."""
         events: list[Event] = []
         for name in sorted(work.read, key=lambda each: self.assets[each].record.id):
-            events += self._judge(self.assets[name], work.read[name], now, work.answers)
+            self._place = f"scoring {name}"
+            try:
+                events += self._judge(self.assets[name], work, now)
+            except (StoreError, sqlite3.Error):
+                raise
+            except Exception as error:  # in the middle of it: the whole cycle is done again, without this asset
+                self._pause(name, error)
+                raise
+        self._place = "writing"
+        for each in work.quarantined:
+            self._quarantine(*each, now)
         for (name, source), position in work.positions.items():
             self.store.save_position(self.assets[name].record.id, source, position)
         for job in work.jobs:
@@ -409,51 +563,85 @@ class Service:
             self._next_cleaning = now + _CLEANING_SECONDS
         return events
 
-    def _judge(
-        self,
-        asset: Asset,
-        read: list[tuple[Delivery | None, Batch]],
-        now: float,
-        answers: list[tuple[Future[Any], Any]],
-    ) -> list[Event]:
+    def _judge(self, asset: Asset, work: _Work, now: float) -> list[Event]:
         """Score the rows of an asset, write them, and return what the alarms say to them."""
-        record, first = asset.record, asset.record.rows
+        record, first, read = asset.record, asset.record.rows, work.read[asset.record.name]
         remarks = [remark for _, batch in read for remark in batch.remarks]
         if remarks:
             self.enter_problem(f"clock of {record.name}", remarks[-1])
         elif not asset.progress.behind:
             self.clear_problem(f"clock of {record.name}")
-        judged, verdicts, refused = asset.judge([rows for _, rows in read], now)
-        start = 0
+        try:
+            judged, verdicts, refused, bad = asset.judge([rows for _, rows in read], now, self.store)
+        except Exception as error:  # nothing of it is written, and the others go on
+            self._leave(record.name, work, error)
+            return []
+        start, kept = 0, first
         for delivery, batch in read:
             stop = start + len(batch.lines)
-            mine = [Fault("the rows", at - start + 1, why) for at, why in refused.items() if start <= at < stop]
-            faults = [*batch.faults, *mine]
-            record.counts["malformed"] += len(faults)
+            source = "the file" if delivery is None else delivery.source
+            failed = dict.fromkeys(bad, "it could not be scored, and was set aside")
+            why = {at: text for at, text in {**refused, **failed}.items() if start <= at < stop}
+            faults = [*batch.faults, *(Fault("the rows", at - start + 1, text) for at, text in why.items())]
+            mine = [at for at in why if at in bad]
+            texts = [(record.name, source, asset.row_text(batch, at - start), bad[at]) for at in mine]
+            work.quarantined += texts
+            count = len(faults) + batch.further_faults
+            record.counts["malformed"] += count - len(mine)
             if delivery is not None:
-                shown = [{"line": fault.line, "reason": fault.reason} for fault in faults[:_MOST_FAULTS]]
-                answer = {"accepted": batch.readings or stop - start, "duplicate": False, "row": first + stop}
-                answers.append((delivery.future, {**answer, "malformed": len(faults), "faults": shown}))
+                shown = [{"line": fault.line, "reason": fault.reason} for fault in faults[:MOST_FAULTS]]
+                kept += stop - start - len(why)
+                answer = {"accepted": batch.readings or stop - start - len(why), "duplicate": False, "row": kept}
+                work.answers.append((delivery.future, {**answer, "malformed": count, "faults": shown}))
             elif faults:
-                log.warning("%s: %d malformed lines; the first: %s", record.name, len(faults), faults[0])
+                log.warning("%s: %d malformed lines; the first: %s", record.name, count, faults[0])
             start = stop
-        if asset.new_columns:
-            self.store.save_columns(record, asset.scorer.variable_names)
-            asset.new_columns = False
-        if asset.new_layout:
-            self.store.save_position(record.id, "layouts", asset.layouts)
-            asset.new_layout = False
-        if asset.source is not None and asset.source.columns is not None:
-            self.store.save_position(record.id, "file", asset.source.position())
-        elif asset.source is None:
-            self.store.save_position(record.id, "clock", asdict(asset.progress))
-            if asset.aligning is not None:
-                self.store.save_position(record.id, "aligner", asset.aligning.state())
+        self._save_positions(asset)
         if judged is None:
             return []
+        self._end_pause(record.name)
+        if now - asset.last_bad > _QUIET:
+            self.clear_problem(f"rows of {record.name}")
         self.store.add_rows(record.id, *judged)
         asset.show_last(judged[1])
         return asset.book.take(record.name, verdicts, record.rows)
+
+    def _leave(self, name: str, work: _Work, error: Exception) -> None:
+        """Pause an asset in the middle of a cycle: what was read of it is read again later."""
+        log.error("%s: its rows cannot be scored", name, exc_info=error)
+        self._pause(name, error)
+        self._reopen(name)
+        refusal = RefusedError(self._pauses[name].reason, 503)
+        work.answers += [(delivery.future, refusal) for delivery, _ in work.read[name] if delivery is not None]
+        work.positions = {key: position for key, position in work.positions.items() if key[0] != name}
+        work.quarantined = [each for each in work.quarantined if each[0] != name]
+        work.read[name] = []
+
+    def _save_positions(self, asset: Asset) -> None:
+        """Write how far the inputs of an asset were read, and what is new of how they are laid out."""
+        identity = asset.record.id
+        if asset.new_columns:
+            self.store.save_columns(asset.record, asset.scorer.variable_names)
+            asset.new_columns = False
+        if asset.new_layout:
+            self.store.save_position(identity, "layouts", asset.layouts)
+            asset.new_layout = False
+        if asset.source is not None and asset.source.columns is not None:
+            self.store.save_position(identity, "file", asset.source.position())
+        elif asset.source is None:
+            self.store.save_position(identity, "clock", asdict(asset.progress))
+            if asset.aligning is not None:
+                self.store.save_position(identity, "aligner", asset.aligning.state())
+
+    def _quarantine(self, name: str, source: str, text: str, reason: str, now: float) -> None:
+        """Set a row aside that could not be scored: keep it, count it, and say so."""
+        asset = self.assets[name]
+        asset.last_bad = now
+        asset.record.counts["quarantined"] += 1
+        self.store.quarantine(asset.record.id, now, source, text[:_LONGEST_TEXT], reason)
+        count = asset.record.counts["quarantined"]
+        said = f"{counted(count, 'row')} could not be scored and set aside. The last: {text[:200]} ({reason})"
+        self.enter_problem(f"rows of {name}", said)
 
     def _act(self, name: str, alarm: str, who: str, given: dict[str, Any], _: float) -> tuple[list[Event], Any]:
         book = next((each for each in self._books.values() if alarm in (a.id for a in each.book.alarms())), None)
@@ -544,8 +732,8 @@ class Service:
         details = {"version": version, "before": before, "row": record.rows + 1}
         try:
             with self.store.savepoint():
-                scorer = self._shelf.switch(record, options, version, asset.scorer, other_columns=other_columns)
-                switched = Asset(record, options, scorer, self.store.positions(record.id))
+                make = self._shelf.switch(record, options, version, asset.scorer, other_columns=other_columns)
+                switched = self._asset_at(record, options, make)
                 self.store.add_audit(now, who, "use model", name, details)
         except (LookupError, OSError, ValueError) as error:
             self.store.want_model(record.id, None)
@@ -555,7 +743,7 @@ class Service:
         switched.book = asset.book
         asset.close()
         self.assets[name] = switched
-        self.clear_problem(f"input of {name}")
+        self._end_pause(name)
         return self._tell_labels(switched.book), {"asset": name, **details}
 
     def _look_for_switches(self, now: float) -> None:

@@ -13,6 +13,7 @@ import os
 import secrets
 import sqlite3
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -25,8 +26,10 @@ import numpy as np
 from penstock._types import FloatArray, StreamScores
 from penstock.storage import lock
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 _APPLICATION = 0x50454E53  # "PENS", in the header of the file
+_IN_USE, _CLOSED = b"in use", b"closed"
+_CHECK_SECONDS = 5.0
 _FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
 _SCHEMA = """
 CREATE TABLE assets(
@@ -65,9 +68,11 @@ CREATE TABLE outbox(
     UNIQUE(id, target));
 CREATE INDEX outbox_waiting ON outbox(next_try) WHERE delivered IS NULL;
 CREATE TABLE tokens(name TEXT PRIMARY KEY, role TEXT NOT NULL, hash TEXT NOT NULL, created REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE quarantine(
+    number INTEGER PRIMARY KEY, asset INTEGER NOT NULL, at REAL NOT NULL, source TEXT NOT NULL, text TEXT NOT NULL,
+    reason TEXT NOT NULL);
 """
-
-
+_MOST_QUARANTINED = 1000  # rows of an asset that are kept
 _ASSETS = (
     "SELECT assets.*, models.columns AS columns FROM assets "
     "LEFT JOIN models ON models.asset = assets.id AND models.version = assets.version"
@@ -142,6 +147,11 @@ class AssetRecord:
     state_row: int
     state: bytes | None
 
+    @classmethod
+    def new(cls, name: str, settings: dict[str, Any]) -> AssetRecord:
+        """Return an asset that is in no store yet."""
+        return cls(0, name, settings, None, 0, None, None, 0, Counter(), None, None, 0, None)
+
 
 @dataclass(frozen=True)
 class ModelVersion:
@@ -182,21 +192,27 @@ class Store:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, exclusive: bool = True) -> None:
-        self.path = Path(path)
-        if not self.path.parent.is_dir():
-            raise StoreError(f"There is no folder {self.path.parent} for the store {self.path.name}. Make it first.")
+        if not Path(path).parent.is_dir():
+            raise StoreError(f"There is no folder {Path(path).parent} for the store {Path(path).name}. Make it first.")
+        self.path = Path(path).resolve()  # by whatever name it is called: the lock is one
         if self.path.is_dir():
             raise StoreError(f"{self.path} is a folder; name a file for the store.")
         self._lock = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
             if exclusive and not lock(self._lock):
-                raise StoreError(f"{self.path} is used by another penstock serve. End it, or name another store.")
+                raise StoreError(f"{self.path} is used by another penstock. End it, or name another one.")
             created = not self.path.exists()
+            self._exclusive = exclusive
+            if exclusive and not created:
+                self._check_log()
             self._writer = self._connect()
             if created:
                 self.path.chmod(0o600)
             try:
                 self._prepare()
+                if exclusive:
+                    self._check_pages()
+                    self._note_use(_IN_USE)
             except BaseException:
                 self._writer.close()
                 raise
@@ -205,6 +221,38 @@ class Store:
             raise
         self._readers = threading.local()
         self._all_readers: list[sqlite3.Connection] = []
+
+    def _check_log(self) -> None:
+        """Refuse a store that was not closed and whose log was taken away: the newest rows are in there."""
+        log = Path(f"{self.path}-wal")
+        os.lseek(self._lock, 0, os.SEEK_SET)
+        if os.read(self._lock, len(_IN_USE)) == _IN_USE and not log.exists():
+            raise StoreError(
+                f"{log} is missing: the last penstock was cut off, and what it committed is in that file. Put it "
+                f"back. If it is lost, remove {self.path}.lock: it goes on from what is in {self.path.name}."
+            )
+
+    def _check_pages(self) -> None:
+        """Refuse a damaged file; of a large one, what can be looked at in some seconds."""
+        end = time.monotonic() + _CHECK_SECONDS
+        self._writer.set_progress_handler(lambda: time.monotonic() > end, 10_000)
+        try:
+            found = self._writer.execute("PRAGMA quick_check(1)").fetchone()[0]
+        except sqlite3.DatabaseError as error:
+            found = "ok" if "interrupted" in str(error) else str(error)
+        finally:
+            self._writer.set_progress_handler(None, 0)
+        if found != "ok":
+            raise self.damaged(found)
+
+    def damaged(self, what: object) -> StoreError:
+        """Return an error that says that the file is damaged."""
+        return StoreError(f"{self.path} is damaged ({what!s:.200}). Put back a copy of it, or name another one.")
+
+    def _note_use(self, state: bytes) -> None:
+        """Note in the lock file whether the store is in use; a process that is killed leaves that behind."""
+        os.lseek(self._lock, 0, os.SEEK_SET)
+        os.write(self._lock, state)
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=30)
@@ -218,10 +266,10 @@ class Store:
             version = writer.execute("PRAGMA user_version").fetchone()[0]
             ours = writer.execute("PRAGMA application_id").fetchone()[0] == _APPLICATION
             empty = not writer.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        except sqlite3.DatabaseError as error:
-            raise StoreError(f"{self.path} is not a store of penstock serve: {error}.") from None
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+            raise StoreError(f"{self.path} is not a store of penstock: {error}.") from None
         if not ours and not empty:
-            raise StoreError(f"{self.path} is a SQLite file, but not a store of penstock serve. Name another one.")
+            raise StoreError(f"{self.path} is a SQLite file, but not a store of penstock. Name another one.")
         if version > SCHEMA_VERSION:
             raise StoreError(
                 f"{self.path} was written by a newer penstock (store version {version}; this one reads up to "
@@ -245,6 +293,8 @@ class Store:
         """Close the file; it can be opened by others then."""
         for connection in (*self._all_readers, self._writer):
             connection.close()
+        if self._exclusive:
+            self._note_use(_CLOSED)
         os.close(self._lock)
 
     def is_served(self) -> bool:
@@ -263,8 +313,15 @@ class Store:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Commit what is written inside this block, all or nothing; StoreFullError if there is no room on the disk."""
+        """Commit what is written inside this block, all or nothing; StoreFullError if there is no room on the disk.
+
+        Inside another transaction, the block is a part of it.
+        """
         writer = self._writer
+        is_part: bool = writer.in_transaction
+        if is_part:
+            yield
+            return
         try:
             writer.execute("BEGIN IMMEDIATE")
             yield
@@ -480,6 +537,18 @@ class Store:
             if len(found) < 256:
                 return
             after = found[-1]["first"] + found[-1]["count"] - 1
+
+    def quarantine(self, asset: int, at: float, source: str, text: str, reason: str) -> None:
+        """Keep the text of a row that could not be scored, and why."""
+        query = "INSERT INTO quarantine(asset, at, source, text, reason) VALUES(?,?,?,?,?)"
+        self._write(query, asset, at, source, text, reason)
+        oldest = "SELECT number FROM quarantine WHERE asset=? ORDER BY number DESC LIMIT 1 OFFSET ?"
+        self._write(f"DELETE FROM quarantine WHERE asset=? AND number <= ({oldest})", asset, asset, _MOST_QUARANTINED)
+
+    def quarantined(self, asset: int) -> list[dict[str, Any]]:
+        """Return such rows of an asset, the newest first."""
+        query = "SELECT at, source, text, reason FROM quarantine WHERE asset=? ORDER BY number DESC"
+        return [dict(row) for row in self._read(query, asset)]
 
     def remove_old(self, now: float, reading_days: float, verdict_days: float, most: int = 100) -> int:
         """Remove what is older than so many days; at most so many blocks of an asset at once.

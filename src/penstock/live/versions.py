@@ -31,19 +31,37 @@ class SwitchError(ValueError):
 
 
 class ModelShelf:
-    """Make the scorer of the version in use, and of others; those of one file are made from what was read once."""
+    """Return what makes the scorers of the version in use, and of others; a model is read once."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._makers: dict[tuple[str, str], Callable[[], Scorer]] = {}
         self._configured: dict[Any, tuple[str, bytes | None]] = {}
 
-    def open(self, record: AssetRecord, options: AssetOptions) -> Scorer:
-        """Return the scorer of an asset, inside a transaction.
+    def configured(self, options: AssetOptions) -> tuple[str, bytes | None]:
+        """Return digest and file of the model that options name, as they were when this was asked first.
+
+        An error says what is wrong with that model, not with the store.
+        """
+        key = (options.model, repr(options.threshold))
+        if key not in self._configured:
+            make = scorer_maker(options.watch_options())
+            found: tuple[str, bytes | None]
+            if options.model is None:
+                settings = json.dumps(make().settings(), sort_keys=True)
+                found = f"online {hashlib.sha256(settings.encode()).hexdigest()}", None
+            else:
+                data = Path(options.model).read_bytes()
+                found = hashlib.sha256(data).hexdigest(), data
+            self._makers[found[0], key[1]], self._configured[key] = make, found
+        return self._configured[key]
+
+    def open(self, record: AssetRecord, options: AssetOptions) -> Callable[[], Scorer]:
+        """Return what makes the scorers of an asset, inside a transaction.
 
         It is of the version in use, unless the configuration names another model than at the last start.
         """
-        digest, data = self._named(options)
+        digest, data = self.configured(options)
         version, now = record.version, time.time()
         if not version or record.configured != digest:
             version = self._store.add_model(record.id, digest, data, str(options.model or ""), "penstock", now)
@@ -52,21 +70,21 @@ class ModelShelf:
         if mine.digest != digest:
             where = f"version {version} is in use since a switch, not the one of the configuration"
             log.info("%s: %s", record.name, where)
-        scorer = self._scorer(mine, options)
-        settings = scorer.settings()
+        make = self._maker(mine, options)
+        settings = make().settings()
         if version == record.version and settings == record.settings:
-            return scorer
+            return make
         if record.version:
             text = "%s: the model or its threshold has changed; version %d begins with row %d"
             log.warning(text, record.name, version, record.rows + 1)
             self._store.add_audit(now, "penstock", "new model", record.name, {"version": version, **settings})
         self._store.use_model(record, version, settings, now)
-        return scorer
+        return make
 
     def switch(
         self, record: AssetRecord, options: AssetOptions, version: int, old: Scorer, *, other_columns: bool
-    ) -> Scorer:
-        """Put a version into use, inside a transaction, and return its scorer; SwitchError if that cannot be.
+    ) -> Callable[[], Scorer]:
+        """Put a version into use, inside a transaction, and return what makes its scorers; SwitchError if it cannot be.
 
         old : the scorer in use. A model of other columns than that has must be asked for by `other_columns`.
         """
@@ -76,7 +94,8 @@ class ModelShelf:
             raise SwitchError(f"{record.name} has no model version {version}{known}.")
         if version == record.version:
             raise SwitchError(f"{record.name}: version {version} is in use already.")
-        scorer = self._scorer(mine[version], options)
+        make = self._maker(mine[version], options)
+        scorer = make()
         gone, new = _columns(old), _columns(scorer)
         if set(gone) != set(new) and new and not other_columns:
             without = [name for name in gone if name not in new]
@@ -86,41 +105,22 @@ class ModelShelf:
             text += "From the switch on, rows must bring its columns, and only these are kept; what is there stays. "
             raise SwitchError(f"{text}If that is meant, say so (--other-columns).")
         self._store.use_model(record, version, scorer.settings(), time.time())
-        return scorer
+        return make
 
-    def _named(self, options: AssetOptions) -> tuple[str, bytes | None]:
-        """Return digest and file of the model that options name, as they were when this was asked first."""
-        key = (options.model, repr(options.threshold))
-        if key not in self._configured:
-            if options.model is None:
-                settings = json.dumps(self._online(options)().settings(), sort_keys=True)
-                self._configured[key] = f"online {hashlib.sha256(settings.encode()).hexdigest()}", None
-            else:
-                data = Path(options.model).read_bytes()
-                self._configured[key] = hashlib.sha256(data).hexdigest(), data
-        return self._configured[key]
-
-    def _online(self, options: AssetOptions) -> Callable[[], Scorer]:
-        return scorer_maker(replace(options, model=None).watch_options())
-
-    def _scorer(self, version: ModelVersion, options: AssetOptions) -> Scorer:
+    def _maker(self, version: ModelVersion, options: AssetOptions) -> Callable[[], Scorer]:
         key = (version.digest, repr(options.threshold))
         if key not in self._makers:
-            digest, data = self._named(options)
-            if not version.source and digest == version.digest:
-                self._makers[key] = self._online(options)
-            elif not version.source:
+            if not version.source:
                 raise SwitchError(f"Version {version.version} learns from the rows with parameters of its own.")
-            else:
-                try:
-                    data = data if digest == version.digest and data else self._store.model_file(version.digest)
-                except LookupError as error:
-                    raise SwitchError(f"{error!s:.200} Add its file again.") from None
-                with tempfile.TemporaryDirectory() as folder:
-                    file = Path(folder) / Path(version.source).name
-                    file.write_bytes(data)
-                    self._makers[key] = scorer_maker(replace(options, model=file).watch_options())
-        return self._makers[key]()
+            try:
+                data = self._store.model_file(version.digest)
+            except LookupError as error:
+                raise SwitchError(f"{error!s:.200} Add its file again.") from None
+            with tempfile.TemporaryDirectory() as folder:
+                file = Path(folder) / Path(version.source).name
+                file.write_bytes(data)
+                self._makers[key] = scorer_maker(replace(options, model=file).watch_options())
+        return self._makers[key]
 
 
 def add_file(store: Store, asset: str, file: Path, source: str, who: str, note: str = "") -> int:

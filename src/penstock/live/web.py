@@ -11,6 +11,7 @@ import inspect
 import ipaddress
 import json
 import logging
+import os
 import socket
 import threading
 import time
@@ -19,6 +20,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from importlib import resources
+from types import FrameType
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -55,6 +57,7 @@ _MOST_LISTENERS = 500
 _TICK, _HEARTBEAT = 0.1, 15.0  # seconds
 _OWN_FILES, _ASSET_FILES = 256, 4  # that the process opens apart from connections: store, inputs, messages
 _FEWEST_CONNECTIONS = 16
+_STOP_SECONDS, _END_SECONDS = 4.0, 4.5  # until threads are left as they are, and until the process ends without them
 _MOST_CHANGES = 200  # in one event; with more, pages load everything again
 _SCRIPT = "text/javascript"
 _PAGE = {  # files of the page; the charts are those of the report
@@ -245,7 +248,7 @@ class Guard:
         while len(self._buckets) > _MOST_BUCKETS:
             self._buckets.popitem(last=False)
         if left < 0:
-            raise RefusedError("Too many requests.", 429, **{"retry-after": "1"})
+            raise RefusedError("Too many requests.", 429)
 
     def _limited(self, scope: Scope, receive: Receive) -> Receive:
         """Return a `receive` that ends with an error for a body that is too long or takes too long."""
@@ -275,7 +278,7 @@ def _error_response(error: Exception, scope: Scope) -> Response:
     status, text, headers = 500, "The service could not do this; see its log.", dict[str, str]()
     if isinstance(error, RefusedError):
         status, text, headers = error.status, str(error), dict(error.headers)
-        headers |= {"retry-after": "1"} if status in (503, 507) else {}
+        headers |= {"retry-after": "1"} if status in (429, 503, 507) else {}
     elif isinstance(error, AlarmError):
         status, text = 409, str(error)
     elif isinstance(error, LookupError):
@@ -392,6 +395,13 @@ class _WebServer(uvicorn.Server):
         self.hub.close()
         await super().shutdown(sockets)
 
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """End; the process ends some seconds later whatever its threads do: what is committed is on the disk."""
+        super().handle_exit(sig, frame)
+        last = threading.Timer(_END_SECONDS, os._exit, (128 + sig,))
+        last.daemon = True
+        last.start()
+
 
 class LiveServer:
     """A service with its web server.
@@ -488,10 +498,13 @@ class LiveServer:
         self._close()
 
     def _close(self) -> None:
-        for each in self.inputs:
-            each.stop()
-        self.outbox.stop()
-        self.service.stop()
+        workers = (*self.inputs, self.outbox)
+        for worker in workers:
+            worker.stopping.set()
+        end = time.monotonic() + _STOP_SECONDS
+        for worker in workers:
+            worker.stop(max(0.0, end - time.monotonic()))
+        self.service.stop(max(0.0, end - time.monotonic()))
         self._socket.close()
 
 

@@ -91,6 +91,14 @@ class Threshold(BaseEstimator, ABC):  # type: ignore[misc]
         values = self._read(scores)
         return np.fromiter(map(self.update, values), dtype=np.bool_, count=len(values))
 
+    def follow(self, scores: ArrayLike) -> tuple[FloatArray, BoolArray]:
+        """Return the value before each score, and whether the score is flagged: a loop of `value` and `update`."""
+        values, found, flags = self._read(scores), list[float](), list[bool]()
+        for score in values:
+            found.append(self._value)
+            flags.append(self.update(score))
+        return np.array(found, dtype=np.float64), np.array(flags, dtype=np.bool_)
+
     def calibrate(self, scores: ArrayLike) -> float:
         """Return the value after all these scores, as learnt by a fresh copy."""
         judge = self.fresh()

@@ -415,6 +415,7 @@ async function drawAlarmChart(alarm) {
 
 // The state of an asset in one sentence: does it fit, when did it last speak, what is it held against?
 function sentence(each) {
+  if (each.problem) return "not watched: " + each.problem;
   if (each.received === null || each.row === 0) return "no rows yet";
   const count = each.alarms + (each.alarms === 1 ? " alarm" : " alarms");
   const fits = each.alarms ? "does not fit (" + count + ")" : each.known ? "as is known, " + NORMAL : each.score === null ? "not scored (" + (each.reason || "no score") + ")"
@@ -428,10 +429,10 @@ function showAssets() {
   const box = $("asset-list"), which = $("which"), before = which.value;
   box.replaceChildren();
   for (const each of state.assets.values()) {
-    const silent = each.received === null || each.row === 0;
-    const link = make("a", { class: "asset" + (each.alarms ? " alarm" : silent ? " quiet" : ""), href: "#assets=" + encodeURIComponent(each.asset) }, box);
+    const silent = each.received === null || each.row === 0, unknown = each.problem || each.score === null;
+    const link = make("a", { class: "asset" + (each.alarms ? " alarm" : silent || unknown ? " quiet" : ""), href: "#assets=" + encodeURIComponent(each.asset) }, box);
     make("b", {}, link, each.asset);
-    make("span", {}, link, (each.alarms ? "● " : silent ? "‖ " : "✓ ") + sentence(each));
+    make("span", {}, link, (each.alarms ? "● " : silent ? "‖ " : unknown ? "? " : "✓ ") + sentence(each));
     make("span", { class: "soft" }, make("div", {}, link), "score " + showNumber(each.score) + " of " + showNumber(each.threshold));
   }
   which.replaceChildren(make("option", { value: "" }, null, "all"), ...[...state.assets.keys()].map((name) => make("option", { value: name }, null, name)));
@@ -567,7 +568,7 @@ function drawStatus() {
   $("status").replaceChildren(...pairs.flatMap(([name, value]) => [make("dt", {}, null, name), make("dd", {}, null, value)]));
   fill($("inputs"), known.map((each) => row(
     each.asset, showNumber(each.row), showAgo(each.received), showNumber(each.counts.malformed || 0),
-    showNumber(each.counts.unscored || 0), showNumber(each.counts.missing || 0),
+    showNumber(each.counts.quarantined || 0), showNumber(each.counts.unscored || 0), showNumber(each.counts.missing || 0),
   )));
   drawProblems();
   if (state.clock.zone !== status.zone.name) state.clock = new Clock({ origin: 0, offsets: status.zone.offsets, zone: status.zone.name });

@@ -1,0 +1,281 @@
+"""One bad row, asset or client never stops another, and what is wrong is said."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import wait
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from live_service import HEADER, NAMES, Client, csv_of, model, options, rows, running
+from live_tables import wait_for
+
+from penstock.live import service as service_module
+from penstock.live.assets import Book
+from penstock.live.fitted import FittedScorer
+from penstock.live.service import Delivery, RefusedError
+from penstock.live.web import LiveServer
+
+LIVE = rows()[600:700]
+BAD = 666.0
+
+
+@pytest.fixture
+def fragile(monkeypatch):
+    """Models that raise on a reading of 666."""
+    plain = FittedScorer.score
+
+    def score(self, batch, n_variables, *, strict=False):
+        if (batch.values == BAD).any():
+            raise ZeroDivisionError("of all numbers")
+        return plain(self, batch, n_variables, strict=strict)
+
+    monkeypatch.setattr(FittedScorer, "score", score)
+
+
+def post(service, text, asset="unit1"):
+    return service.deliver(Delivery(asset, text.encode(), "test")).result(30)
+
+
+def with_bad_rows(*places):
+    table = LIVE.copy()
+    table.loc[table.index[list(places)], "oil"] = BAD
+    return table
+
+
+def scores_of(service, asset="unit1"):
+    record = service.store.asset(asset)
+    return [score for block in service.store.verdicts(record.id) for score in block.scores.scores.tolist()]
+
+
+def expected_scores(folder, places):
+    folder.mkdir()
+    with running(options(folder)) as service:
+        post(service, csv_of(LIVE.drop(LIVE.index[list(places)])))
+        return scores_of(service)
+
+
+@pytest.mark.parametrize("places", [(0,), (50,), (99,), (3, 4, 70)])
+def test_a_row_that_raises_is_set_aside_and_the_others_are_scored(tmp_path, fragile, places):
+    expected = expected_scores(tmp_path / "without", places)
+    with running(options(tmp_path, names=("unit1", "unit2"))) as service:
+        answer = post(service, csv_of(with_bad_rows(*places)))
+        assert (answer["accepted"], answer["malformed"]) == (100 - len(places), len(places))
+        assert [fault["line"] for fault in answer["faults"]] == [place + 1 for place in places]
+        assert scores_of(service) == expected
+        kept = service.store.quarantined(service.store.asset("unit1").id)
+        assert [json.loads(each["text"])["oil"] for each in kept] == [BAD] * len(places)
+        assert {each["reason"] for each in kept} == {"ZeroDivisionError: of all numbers"}
+        assert service.assets["unit1"].record.counts["quarantined"] == len(places)
+        assert "666" in service.problems["rows of unit1"].text
+        assert post(service, csv_of(LIVE), "unit2")["accepted"] == 100
+    with running(options(tmp_path, names=("unit1", "unit2"))) as service:  # and so it stays
+        assert scores_of(service) == expected
+
+
+def test_a_row_of_a_file_that_raises_is_set_aside(tmp_path, fragile):
+    expected = expected_scores(tmp_path / "without", (50,))
+    (tmp_path / "unit1.csv").write_text(csv_of(with_bad_rows(50)))
+    with running(options(tmp_path, input=tmp_path / "unit1.csv")) as service:
+        wait_for(lambda: len(scores_of(service)) == 99)
+        assert scores_of(service) == expected
+
+
+def test_an_asset_that_fails_again_and_again_is_paused_and_nothing_is_lost(tmp_path, fragile, monkeypatch):
+    table = LIVE.copy()
+    table.loc[table.index[20:40], "oil"] = BAD
+    (tmp_path / "unit1.csv").write_text(csv_of(table))
+    given = options(tmp_path, names=("unit1", "unit2"), input=None)
+    given.assets["unit1"] = options(tmp_path, input=tmp_path / "unit1.csv").assets["unit1"]
+    with running(given) as service:
+        wait_for(lambda: "input of unit1" in service.problems)
+        assert "paused" in service.problems["input of unit1"].text
+        assert post(service, csv_of(LIVE), "unit2")["accepted"] == 100
+        with pytest.raises(RefusedError) as refusal:
+            post(service, csv_of(LIVE), "unit1")
+        assert refusal.value.status == 503
+        targets = {message["payload"]["problem"]["id"] for message in service.store.messages()}
+        assert targets == {"input of unit1"}
+        monkeypatch.undo()  # the model is put right
+        service._pauses["unit1"].until = 0.0
+        wait_for(lambda: len(scores_of(service)) == 100)
+        assert "input of unit1" not in service.problems
+
+
+def test_a_file_that_is_not_the_one_of_before_stops_one_asset_alone(tmp_path):
+    file = tmp_path / "unit1.csv"
+    file.write_text(csv_of(LIVE))
+    given = options(tmp_path, names=("unit1", "unit2"))
+    given.assets["unit1"] = options(tmp_path, input=file).assets["unit1"]
+    with running(given) as service:
+        wait_for(lambda: len(scores_of(service)) == 100)
+    file.rename(tmp_path / "away")
+    file.write_text("time,flow\n1,2\n")
+    (tmp_path / "away").unlink()
+    with running(given) as service:
+        assert "paused" in service.problems["input of unit1"].text
+        assert post(service, csv_of(LIVE), "unit2")["accepted"] == 100
+        service._pauses["unit1"].until = 0.0  # tried again, it fails again, and later
+        wait_for(lambda: service._pauses["unit1"].times == 2)
+        file.write_text(csv_of(LIVE))
+        service._pauses["unit1"].until = 0.0
+        with file.open("a") as more:
+            more.write("".join(csv_of(rows()[700:720]).splitlines(keepends=True)[1:]))
+        wait_for(lambda: len(scores_of(service)) == 120)
+        assert "input of unit1" not in service.problems
+
+
+def test_a_failure_of_the_alarms_stops_one_asset_alone(tmp_path, monkeypatch):
+    take = Book.take
+
+    def fail(self, asset, verdicts, row):
+        if asset == "unit1":
+            raise LookupError("no such alarm")
+        return take(self, asset, verdicts, row)
+
+    monkeypatch.setattr(Book, "take", fail)
+    with running(options(tmp_path, names=("unit1", "unit2"))) as service:
+        with pytest.raises(RefusedError):
+            post(service, csv_of(LIVE))
+        assert post(service, csv_of(LIVE), "unit2")["accepted"] == 100
+        assert "no such alarm" in service.problems["input of unit1"].text
+
+
+def test_a_text_that_breaks_the_parser_is_set_aside(tmp_path, monkeypatch):
+    from penstock.live import assets
+
+    plain = assets.RowSource.next_batch
+
+    def next_batch(self, at_most):
+        if self._feed.name == "odd":
+            raise IndexError("out of range")
+        return plain(self, at_most)
+
+    monkeypatch.setattr(assets.RowSource, "next_batch", next_batch)
+    with running(options(tmp_path)) as service:
+        odd = service.deliver(Delivery("unit1", csv_of(LIVE).encode(), "odd"))
+        with pytest.raises(RefusedError) as refusal:
+            odd.result(30)
+        assert refusal.value.status == 422
+        assert post(service, csv_of(LIVE))["accepted"] == 100
+        (kept,) = service.store.quarantined(service.store.asset("unit1").id)
+        assert kept["text"].startswith(HEADER)
+        assert kept["source"] == "odd"
+
+
+def test_a_row_dated_ahead_does_not_move_the_clock_of_the_alarms(tmp_path):
+    header, *lines = csv_of(LIVE).splitlines()
+    with running(options(tmp_path)) as service:
+        post(service, "\n".join([header, *lines]))
+        before = service.assets["unit1"].book.now()
+        for time_of in ("2199-01-01 00:00:00", "2199-01-01 00:00:01", "1e300", "-1e300", "5", "", "9999-12-31"):
+            values = ",".join(lines[-1].split(",")[1:])
+            post(service, f"{header}\n{time_of},{values}")
+            service.deliver(Delivery("unit1", json.dumps({"time": float("1e300"), "oil": 1}).encode(), "json"))
+        assert service.assets["unit1"].book.now() - before < 60
+        assert post(service, "\n".join([header, *lines]))["accepted"] == 100
+
+
+@pytest.mark.parametrize("first", ["5", "1e300", '"soon"', "null", "0"])
+def test_an_odd_first_time_locks_nothing(tmp_path, first):
+    row = dict.fromkeys(NAMES, 5.0)
+    with running(options(tmp_path)) as service:
+        with suppress(RefusedError):
+            post(service, json.dumps({"time": 0, **row}).replace('"time": 0', f'"time": {first}'))
+        for number in range(5):
+            assert post(service, json.dumps({"time": 1_767_225_600_000 + 1000 * number, **row}))["accepted"] == 1
+            assert post(service, json.dumps({"time": f"2026-01-01T00:00:0{number}Z", **row}))["accepted"] == 1
+        assert service.assets["unit1"].record.newest == 1_767_225_604.0
+
+
+def test_bytes_that_wait_are_bounded(tmp_path):
+    given = options(tmp_path, max_waiting=0.1)
+    with LiveServer(given) as server:
+        held = threading.Event()
+        server.service.act_held = server.service._put(service_module.Action(lambda now: (held.wait(30), ([], None))[1]))
+        body = csv_of(LIVE)
+        found = []
+
+        def send():
+            found.append(Client(server.url).samples(body)[0])
+
+        threads = [threading.Thread(target=send) for _ in range(40)]
+        for thread in threads:
+            thread.start()
+        wait_for(lambda: found.count(429) >= 20)
+        assert server.service._claimed <= 100_000
+        held.set()
+        for thread in threads:
+            thread.join()
+        assert set(found) == {200, 429}
+        assert server.service._claimed == 0
+        assert Client(server.url).samples(body)[0] == 200
+
+
+def test_a_request_has_a_bound_of_rows_and_columns(tmp_path):
+    with running(options(tmp_path)) as service:
+        for text in (HEADER + "\n" * 30_000 + "1", ",".join(f"c{n}" for n in range(9000)) + "\n1"):
+            with pytest.raises(RefusedError, match="At most"):
+                post(service, text)
+
+
+def test_a_cycle_that_takes_too_long_is_said_by_the_health(tmp_path, monkeypatch):
+    monkeypatch.setattr(service_module, "_LONGEST_CYCLE", 0.3)
+    held = threading.Event()
+    plain = FittedScorer.score
+
+    def score(self, batch, n_variables, *, strict=False):
+        held.wait(30)
+        return plain(self, batch, n_variables, strict=strict)
+
+    monkeypatch.setattr(FittedScorer, "score", score)
+    with LiveServer(options(tmp_path)) as server:
+        client = Client(server.url)
+        assert client("GET", "/healthz") == (200, {"status": "ok"})
+        future = server.service.deliver(Delivery("unit1", csv_of(LIVE).encode(), "test"))
+        wait_for(lambda: client("GET", "/healthz")[0] == 503, 10)
+        assert "scoring unit1" in client("GET", "/healthz")[1]["reason"]
+        held.set()
+        wait([future])
+        wait_for(lambda: client("GET", "/healthz")[0] == 200, 10)
+
+
+ENDLESS = """
+import sys, threading, time
+from penstock.live.fitted import FittedScorer
+def score(self, batch, n_variables, *, strict=False):
+    print("scoring", flush=True)
+    while True:
+        sum(range(1000))
+FittedScorer.score = score
+from penstock.cli import main
+sys.exit(main(["serve", "--model", {model!r}, "--input", {file!r}, "--store", {store!r}, "--port", "0"]))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_within_five_seconds_whatever_it_does(tmp_path, number):
+    (tmp_path / "unit1.csv").write_text(csv_of(LIVE))
+    code = ENDLESS.format(
+        tests=str(Path(__file__).parent),
+        model=str(model()),
+        file=str(tmp_path / "unit1.csv"),
+        store=str(tmp_path / "s"),
+    )
+    command = [sys.executable, "-c", code]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        assert any("scoring" in line for line in process.stdout)
+        begun = time.monotonic()
+        process.send_signal(number)
+        assert process.wait(20) == 128 + number
+        assert time.monotonic() - begun < 6
+    finally:
+        process.kill()
+        process.communicate()
