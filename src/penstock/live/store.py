@@ -242,11 +242,13 @@ class Store:
 
     def close(self) -> None:
         """Close the file; it can be opened by others then."""
-        for connection in (*self._all_readers, self._writer):
-            connection.close()
-        if self._exclusive:
-            self._note_use(_CLOSED)
-        os.close(self._lock)
+        try:
+            if self._exclusive:  # first: a kill in between must not look like a log that was taken away
+                self._note_use(_CLOSED)
+        finally:
+            for connection in (*self._all_readers, self._writer):
+                connection.close()
+            os.close(self._lock)
 
     def limit_pages(self, pages: int) -> None:
         """Let the file have at most so many pages of 4 kB, as on a disk that is full beyond them."""
