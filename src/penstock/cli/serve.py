@@ -91,5 +91,5 @@ def _run(options: ServeOptions, *, quiet: bool) -> int:
             printable(f"Watching {names}. Open {server.url} (Ctrl-C ends it; everything is in {options.store}).")
         )
     with StopSignals() as stop:  # the web server ends at a signal, and passes it on
-        server.run()
+        server.run(stop.requested)
     return 0 if stop.number is None else 128 + stop.number

@@ -291,11 +291,13 @@ class Store:
 
     def close(self) -> None:
         """Close the file; it can be opened by others then."""
-        for connection in (*self._all_readers, self._writer):
-            connection.close()
-        if self._exclusive:
-            self._note_use(_CLOSED)
-        os.close(self._lock)
+        try:
+            if self._exclusive:  # first: a kill in between must not look like a log that was taken away
+                self._note_use(_CLOSED)
+        finally:
+            for connection in (*self._all_readers, self._writer):
+                connection.close()
+            os.close(self._lock)
 
     def is_served(self) -> bool:
         """Return whether a service runs on this file; to be asked by a store that is not `exclusive`."""

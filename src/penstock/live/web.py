@@ -57,7 +57,7 @@ _MOST_LISTENERS = 500
 _TICK, _HEARTBEAT = 0.1, 15.0  # seconds
 _OWN_FILES, _ASSET_FILES = 256, 4  # that the process opens apart from connections: store, inputs, messages
 _FEWEST_CONNECTIONS = 16
-_STOP_SECONDS, _END_SECONDS = 4.0, 4.5  # until threads are left as they are, and until the process ends without them
+_STOP_SECONDS, _END_SECONDS = 2.5, 4.5  # until threads are left as they are, and until the process ends without them
 _MOST_CHANGES = 200  # in one event; with more, pages load everything again
 _SCRIPT = "text/javascript"
 _PAGE = {  # files of the page; the charts are those of the report
@@ -387,9 +387,19 @@ class _Protocol(H11Protocol):
 
 
 class _WebServer(uvicorn.Server):
-    """Uvicorn, which ends the events before it waits for requests to end."""
+    """Uvicorn, which ends the events before it waits for requests to end.
+
+    stopped : whether a signal came before it was there to take it.
+    signal : the last one that it took.
+    """
 
     hub: Hub
+    stopped: Callable[[], bool] = staticmethod(lambda: False)
+    signal = 0
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.should_exit = self.should_exit or self.stopped()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self.hub.close()
@@ -398,6 +408,7 @@ class _WebServer(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """End; the process ends some seconds later whatever its threads do: what is committed is on the disk."""
         super().handle_exit(sig, frame)
+        self.signal = sig
         last = threading.Timer(_END_SECONDS, os._exit, (128 + sig,))
         last.daemon = True
         last.start()
@@ -466,13 +477,17 @@ class LiveServer:
         self._server.hub = self.api.hub
         self._thread: threading.Thread | None = None
 
-    def run(self) -> None:
-        """Serve until a signal ends it."""
+    def run(self, stopped: Callable[[], bool] = lambda: False) -> None:
+        """Serve until a signal ends it; `stopped` says whether one came already."""
+        self._server.stopped = stopped
         self._start()
         try:
             self._server.run([self._socket])
         finally:
             self._close()
+            if self.service.alive:  # in the middle of its work, which Python would wait for
+                logging.shutdown()
+                os._exit(128 + self._server.signal)
 
     def _start(self) -> None:
         self.service.start()
