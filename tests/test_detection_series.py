@@ -68,6 +68,34 @@ def test_a_wrong_sensor_does_not_accuse_the_others():
     assert (off.iloc[rows].mean() < 2 * off.iloc[:START].mean()).drop("s3").all()
 
 
+def spare_pump(uses: int) -> pd.DataFrame:
+    """A spare pump that runs for ten rows now and then, and lowers s1 and s2 while it does."""
+    table = healthy(3000).copy()
+    table["pump"] = 0.0
+    for use in range(uses):
+        rows = slice(400 + 500 * use, 409 + 500 * use)
+        table.loc[rows, "pump"] = 1.0
+        table.loc[rows, ["s1", "s2"]] -= 25.0
+    return table
+
+
+def test_what_happens_while_a_spare_pump_runs_once_more_is_unusual_operation():
+    found = detect(spare_pump(2), most_explained=0)
+    assert {incident.kind for incident in found.incidents} == {"new state"}
+    assert "near certain" not in found.verdict.sentence
+    assert "which it seldom is" in first_incident(found).reason
+
+
+def test_a_use_that_is_the_first_or_unlike_the_others_is_not_excused():
+    assert "near certain" in detect(spare_pump(1), most_explained=0).verdict.sentence
+    table = spare_pump(4)
+    table.loc[1400:1409, ["s1", "s2"]] += 25.0  # that use was without effect
+    table.loc[900:909, ["s1", "s2"]] += 25.0
+    table.loc[1900:1909, ["s1", "s2"]] += 25.0
+    found = detect(table, most_explained=0)
+    assert first_incident(found).kind == "relations broken"
+
+
 def test_two_swapped_sensors_do_not_accuse_the_others():
     table = healthy().assign(s4=healthy()["s4"] + 60)
     rows = slice(START, START + ROWS - 1)

@@ -244,19 +244,22 @@ def is_new_state(elsewhere: Elsewhere, rows: IndexArray) -> tuple[bool, int]:
 def in_seldom_use(elsewhere: Elsewhere, start: int, end: int) -> str:
     """Say which column is away from the value that it nearly always has, as it was before or after; "" if none is.
 
-    Such as a spare pump that runs, and not for the first time: what others read then was hardly ever seen.
+    Such as a spare pump that runs, and not for the first time: what others read then was hardly ever seen. Its other
+    uses must have as many rows, and score at least half as high in the median: else they do not explain this one.
     """
-    series, rows = elsewhere.series, slice(max(start - USUAL_STEPS, 0), end + 1 + USUAL_STEPS)
+    series, near = elsewhere.series, slice(max(start - USUAL_STEPS, 0), end + 1 + USUAL_STEPS)
+    score = np.nanmedian(series.scores[start : end + 1])
     for column, usual in elsewhere.commonest.items():
         values = series.readings[:, column]
         away = np.isfinite(values) & (values != usual)
-        if 2 * int(away[start : end + 1].sum()) < end + 1 - start:
+        now = start + np.flatnonzero(away[start : end + 1])
+        away[near] = False
+        if 2 * len(now) < end + 1 - start or int(away.sum()) < len(now):
             continue
-        now = float(values[start : end + 1][away[start : end + 1]][0])
-        away[rows] = False
-        if away.any():
+        if 2 * np.nanmedian(series.scores[away]) >= score:
             role, unit = series.roles[column], f" {series.units[column]}" if series.units[column] else ""
-            words = role.in_words(now) if role.levels else f"at {now:.4g}{unit}"
+            value = float(values[now[0]])
+            words = role.in_words(value) if role.levels else f"at {value:.4g}{unit}"
             return f"{quoted(series.names[column])} is {words}, which it seldom is"
     return ""
 
