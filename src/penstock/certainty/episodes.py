@@ -3,7 +3,8 @@
 Rows that follow each other are not independent, so rows above a threshold are not counted. Maxima over blocks as long
 as the memory of the score are. Their body is taken as Gumbel's distribution, and their tail as a power, heavier where
 fewer blocks are known; the highest blocks count by their number alone, so that a fault in a few of them does not set
-the scale. How heavy the tail is was chosen on healthy records of several origins: docs/decisions/0025-certainty-in-time.md.
+the scale. How heavy the tail is was chosen on healthy records of several origins: decision 25,
+docs/decisions/0025-certainty-in-time.md.
 """
 
 from __future__ import annotations
