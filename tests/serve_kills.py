@@ -79,7 +79,7 @@ def play(folder, arguments, text, kills, seed):
         for alarm in runs.until_answered(lambda: client("GET", "/api/v1/alarms?open=1&asset=unit1"))[1]:
             if "acknowledged" not in alarm["state"]:
                 path = f"alarms/{alarm['id']}/acknowledge"
-                status, answer = runs.until_answered(lambda: client.command(path, reason="real defect"))  # noqa: B023
+                status, answer = runs.until_answered(lambda: client.command(path, reason="fault"))  # noqa: B023
                 assert status in (200, 409), answer  # 409: it was done, and the answer was lost
     while runs.kills_left:  # what is over is asked for again
         repeats += 1

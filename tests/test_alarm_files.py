@@ -15,12 +15,12 @@ from live_tables import a_pipe, lines_of
 import penstock
 from penstock._parameters import ParameterError
 from penstock.cli import main
+from penstock.explain import Label
 from penstock.io import OutputError, TimeReader
 from penstock.live import Monitor, WatchOptions
 from penstock.live.alarm_files import AlarmClock, read_alarms
 from penstock.live.alarm_load import alarm_load
 from penstock.live.alarms import Alarm, AlarmBook, AlarmRules, AlarmState, Change, Verdict
-from penstock.live.feedback import Label
 from penstock.live.store import StoreError
 
 RULES = AlarmRules(on_delay="1min", off_delay="3min", min_duration=0, group_wait=0)

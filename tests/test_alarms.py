@@ -162,7 +162,7 @@ def play(book: AlarmBook, given: tuple[str, Any]) -> list[Event]:  # noqa: PLR09
             return book.shelve(name, "Ada", time, time + length if length != 2 else None)
         if kind == "advance":
             return book.advance(time)
-        return list(getattr(book, kind)(name, "Ada", time, "false alarm", "seen before"))
+        return list(getattr(book, kind)(name, "Ada", time, "rare but normal", "seen before"))
     except AlarmError:
         return []
 
@@ -292,14 +292,14 @@ def test_an_alarm_worked_by_people() -> None:
     ):
         with pytest.raises(AlarmError):
             wrong()
-    book.acknowledge("unit1-1", "Ada", 200, "real defect", "bearing")
+    book.acknowledge("unit1-1", "Ada", 200, "fault", "bearing")
     with pytest.raises(AlarmError, match="cannot be acknowledged: it is acknowledged"):
         book.acknowledge("unit1-1", "Bob", 210)
     book.confirm("unit1-1", "Bob", 220)
     book.update(verdicts("....." + " " * 15 + ".", start=240.0))
     alarm = book.alarm("unit1-1")
     assert alarm.state.names() == ["acknowledged", "confirmed", "latched"]
-    assert (alarm.acknowledged_by, alarm.reason, alarm.comment) == ("Ada", "real defect", "bearing")
+    assert (alarm.acknowledged_by, alarm.reason, alarm.comment) == ("Ada", "fault", "bearing")
     reset = book.reset("unit1-1", "Bob", 1500)
     assert [event.kind for event in reset] == ["new", "reset", "closed"]
 

@@ -65,7 +65,7 @@ def test_zero_configuration_and_an_orderly_end(tmp_path):
         time.sleep(0.05)
     labels = tmp_path / "labels.jsonl"  # those of serve are of the same name as the file that refit is given
     alarm = client.get("alarms")[0]["id"]
-    assert client.command(f"alarms/{alarm}/label", reason="real defect", name="Ada")[0] == 200
+    assert client.command(f"alarms/{alarm}/label", reason="fault", name="Ada")[0] == 200
     labels.write_text(client("GET", "/api/v1/labels.jsonl")[1])
     process.send_signal(signal.SIGTERM)
     _, errors = process.communicate(timeout=60)

@@ -291,7 +291,7 @@ def test_a_new_state_without_a_sensor_that_left_its_range_is_named_so():
     evidence[100:110] = [0.2, 0.9, 0.5, 0.1]
     scores = np.isin(np.arange(N), range(100, 110)) * 3.0
     (found,) = find(scores > 2, scores, evidence, expected, readings, np.arange(N) == 0)
-    assert (found.source, found.start, found.end, found.pattern.any()) == ("state", 100, 109, False)
+    assert (found.source, found.start, found.end, found.pattern) == ("state", 100, 109, {})
     assert [sensor.name for sensor in found.sensors] == ["s1", "s2", "s0"]
     assert all(sensor.onset == -1 for sensor in found.sensors)
     assert incident_table([found]).loc[1, ["first_out", "sensors"]].tolist() == ["", 0]

@@ -62,7 +62,7 @@ def test_verdicts_are_those_of_watch_however_rows_come(tmp_path):
     with running(options(tmp_path, input=tmp_path / "live.csv")) as service:
         wait_for_rows(service, len(expected))
         by_file = whole(service)
-    assert by_file["unit1"] == expected
+    assert by_file["unit1"] == [{**each, "model": 1} for each in expected]
     kinds = [change["kind"] for change in by_file["changes"]]
     assert (kinds[0], kinds[-1]) == ("raised", "ended")
     assert len(by_file["outbox"]) == 2

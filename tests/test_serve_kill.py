@@ -27,7 +27,7 @@ def content(path):
     store = Store(path)
     try:
         found = {"labels": [without_times(each) for each in store.labels()]}
-        by_people = {"acknowledged"}
+        by_people = {"acknowledged", "recognised"}  # the latter by the label of the former
         changes = [each if each["kind"] not in by_people else without_times(each) for each in store.changes()]
         found["changes"] = sorted(
             (without_times(each, {"acknowledged_at"}) for each in changes), key=lambda each: each["id"]

@@ -7,8 +7,11 @@ from datetime import UTC, datetime
 
 import pytest
 from browser_pages import opened_page
-from live_service import Client, csv_of, options, rows
+from live_service import Client, csv_of, model, options, rows
 
+from penstock import fit_model
+from penstock.live.store import Store
+from penstock.live.versions import add_file
 from penstock.live.web import LiveServer
 
 pytestmark = pytest.mark.browser
@@ -42,11 +45,11 @@ def test_an_alarm_is_worked_from_first_sight_to_label(browser, server):
         page.click("[data-action=acknowledge]")  # asks why, then who
         page.locator("#work-problem", has_text="Why?").wait_for()
         page.fill("#comment", "bearing <b>hot</b>")
-        page.locator("#reasons label", has_text="real defect").click()
+        page.locator("#reasons label", has_text="fault").click()
         page.locator("#work-problem", has_text="Your name").wait_for()
         page.keyboard.type("Ada")
         page.keyboard.press("Enter")
-        page.locator("#history li", has_text="acknowledged · by Ada · real defect").wait_for()
+        page.locator("#history li", has_text="acknowledged · by Ada · fault").wait_for()
         assert "bearing <b>hot</b>" in page.locator("#history").inner_text()
         page.fill("#hours-aside", "2")
         page.click("[data-action=shelve]")
@@ -57,7 +60,7 @@ def test_an_alarm_is_worked_from_first_sight_to_label(browser, server):
         assert not page.locator("#alarm").is_visible()
     labels = Client(server.url).get("labels")
     assert [(each["reason"], each["who"], each["comment"]) for each in labels] == [
-        ("real defect", "Ada", "bearing <b>hot</b>")
+        ("fault", "Ada", "bearing <b>hot</b>")
     ]
 
 
@@ -251,7 +254,7 @@ def test_the_state_of_an_asset_is_one_sentence(browser, tmp_path):
             words = page.locator(".asset", has_text="unit1").inner_text
             page.locator(".asset", has_text="✓ fits, last row").wait_for()
             day = datetime.now(UTC)
-            assert words().splitlines()[1].endswith(f", model of {day.day} {day:%b}")
+            assert words().splitlines()[1].endswith(f", model v1 of {day.day} {day:%b}")
             assert "no rows yet" in page.locator(".asset", has_text="unit2").inner_text()
             assert page.evaluate("document.documentElement.scrollWidth") <= 2560
             assert page.evaluate("getComputedStyle(document.body).fontSize") == "20px"
@@ -271,3 +274,46 @@ def test_a_phone_works_an_alarm(browser, tmp_path):
             page.locator("#labels li", has_text="by Ada").wait_for()
             small = "[...document.querySelectorAll('#work button, #reasons label')].filter((e) => e.offsetHeight < 36)"
             assert page.evaluate(f"{small}.length") == 0  # a finger finds them
+
+
+def test_an_engineer_switches_the_model_on_the_page(browser, tmp_path):
+    with LiveServer(options(tmp_path)) as running:
+        client = Client(running.url)
+        client.samples(csv_of(ROWS[600:700]))
+        fit_model(ROWS[:600], time="time", columns=["oil", "head"]).save(tmp_path / "few.penstock")
+        store = Store(tmp_path / "live.db", exclusive=False)  # as another process opens it
+        add_file(store, "unit1", tmp_path / "few.penstock", "few.penstock", "Ada", "<b>fewer</b> columns")
+        assert add_file(store, "unit1", model(), "again", "Ada") == 1, "the same file is the same version"
+        store.close()
+        with opened(browser, f"{running.url}#assets=unit1") as page:
+            page.locator("#models tr", has_text="● 1").wait_for()
+            page.locator("#models tr", has_text="<b>fewer</b> columns").wait_for()
+            page.click("[data-version='2']")
+            page.locator("#model-problem", has_text="without flow, power").wait_for()
+            page.click("[data-meant]")
+            page.locator("#models tr", has_text="● 2").wait_for()
+            page.locator("#asset-state", has_text="model v2").wait_for()
+            page.goto(f"{running.url}#service")
+            page.locator("#audit tr", has_text="use model").first.wait_for()
+        client.samples(csv_of(ROWS[700:800]))
+        assert client.get("assets")[0]["model"] == 2
+
+
+def test_what_is_known_as_normal_is_listed_as_such(browser, tmp_path):
+    table = rows(n=1300, fault=[*range(700, 750), *range(1000, 1050)])
+    with LiveServer(options(tmp_path)) as running:
+        client = Client(running.url)
+        client.samples(csv_of(table[600:900]))
+        first = client.get("alarms")[0]["id"]
+        assert (
+            client.command(f"alarms/{first}/acknowledge", reason="rare but normal", comment="oil test", name="Ada")[0]
+            == 200
+        )
+        client.samples(csv_of(table[900:1045]))
+        with opened(browser, running.url) as page:
+            page.locator("#no-alarms", has_text="rare but normal").wait_for()
+            page.select_option("#show", "open")
+            page.locator("#alarm-rows tr", has_text="◇ rare but normal, active").click()
+            page.locator("#alarm-words", has_text="like what was rare but normal on").wait_for()
+            page.locator("#alarm-words", has_text="oil test").wait_for()
+            page.locator("#alarm-state", has_text="scored by version 1").wait_for()

@@ -172,14 +172,14 @@ def test_actions_are_in_history_audit_and_labels(tmp_path):
         client.samples(csv_of(ROWS[600:800]))
         alarm = client.get("alarms")[0]["id"]
         status, answer = client.command(
-            f"alarms/{alarm}/acknowledge", reason="false alarm", comment="a test", name="Ada"
+            f"alarms/{alarm}/acknowledge", reason="rare but normal", comment="a test", name="Ada"
         )
         assert (status, answer["state"]) == (200, ["active", "acknowledged"])
         assert client.command(f"alarms/{alarm}/acknowledge")[0] == 409
         status, answer = client.command(f"alarms/{alarm}/shelve", hours=2)
         assert answer["shelved_until"] - answer["since"] > 7200
         label = client.get("labels")[0]
-        assert (label["reason"], label["who"], label["withdrawn_by"]) == ("false alarm", "Ada", "")
+        assert (label["reason"], label["who"], label["withdrawn_by"]) == ("rare but normal", "Ada", "")
         assert client.command(f"labels/{label['id']}/withdraw", name="Bob")[0] == 200
         assert client.command(f"labels/{label['id']}/withdraw", name="Bob")[0] == 404
         assert client.get("labels")[0]["withdrawn_by"] == "Bob"
@@ -189,7 +189,7 @@ def test_actions_are_in_history_audit_and_labels(tmp_path):
         assert actions == ["silence", "withdraw label", "shelve", "acknowledge"]
 
 
-def test_a_false_alarm_is_not_raised_again_and_a_defect_is_known_again(tmp_path):
+def test_what_people_said_of_an_alarm_is_known_again(tmp_path):
     table = rows(n=1800, fault=[first + row for first in (700, 1000, 1300, 1600) for row in range(60)])
     with LiveServer(options(tmp_path)) as server:
         client = Client(server.url)
@@ -200,18 +200,25 @@ def test_a_false_alarm_is_not_raised_again_and_a_defect_is_known_again(tmp_path)
 
         first = play(600, 900)
         assert len(first) == 1
-        client.command(f"alarms/{first[0]['id']}/acknowledge", reason="real defect", comment="bearing")
+        client.command(f"alarms/{first[0]['id']}/acknowledge", reason="fault", comment="bearing")
         second = play(900, 1200)
         assert len(second) == 2
         found = client.get(f"alarms/{second[0]['id']}")
         assert found["looks_like"]["label"]["comment"] == "bearing"
-        client.command(f"alarms/{second[0]['id']}/acknowledge", reason="false alarm")
+        assert (found["known_as"], found["words"].endswith("known: fault")) == ("fault", True)
+        label = client.get("labels")[0]["id"]
+        assert client.command(f"labels/{label}/withdraw", name="Ada")[0] == 200
+        sent = len(server.service.store.messages())
+        client.command(f"alarms/{second[0]['id']}/label", reason="rare but normal", comment="a test", name="Ada")
         lines = client("GET", "/api/v1/labels.jsonl")[1].splitlines()
-        assert [json.loads(line)["reason"] for line in lines] == ["real defect", "false alarm"]
-        assert len(play(1200, 1500)) == 2
+        assert [json.loads(line)["reason"] for line in lines] == ["fault", "rare but normal"]
+        third = play(1200, 1500)
+        assert (len(third), third[0]["known_as"]) == (3, "rare but normal")
+        told = [each for each in server.service.store.messages()[sent:] if third[0]["id"] in each["payload"]["new"]]
+        assert not told
     with LiveServer(options(tmp_path)) as server:  # remembered after a restart
         client = Client(server.url)
-        assert len(play(1500, 1800)) == 2
+        assert play(1500, 1800)[0]["known_as"] == "rare but normal"
 
 
 def test_an_export_holds_no_formulas(tmp_path):

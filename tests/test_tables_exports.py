@@ -165,8 +165,7 @@ def test_three_digits_alone_are_a_doubt(read: Callable[..., Table], separator: s
 @pytest.mark.parametrize("sign", ["’", "\u202f", "\u00a0"])
 def test_thousands_may_be_apart_by_any_sign(read: Callable[..., Table], sign: str) -> None:
     text = csv(written("%Y-%m-%d %H:%M"), LARGE, separator=";", form=lambda value: f"{value:,.1f}".replace(",", sign))
-    with pytest.raises(TableError, match="thousands"):
-        read(text)
+    assert is_plant(read(text), LARGE)
     assert is_plant(read(text, thousands=" " if sign.isspace() else sign), LARGE)
 
 
@@ -348,8 +347,7 @@ def test_options_are_spelled_as_the_door_has_them(tmp_path: Path, capfd: pytest.
     assert "thousands=" not in said
     assert main(["look", str(path), "--thousands", ","]) == 0
     path.write_text(path.read_text().replace(",", "\u202f"))
-    assert main(["look", str(path)]) == 2
-    assert "--thousands space" in capfd.readouterr().err
+    assert main(["look", str(path)]) == 0
     assert main(["look", str(path), "--thousands", "space"]) == 0
     with spelled_by(lambda name, value: f"<{name}>"):
         assert option("step", "5min") == "<step>"

@@ -101,6 +101,18 @@ def moving_size(values, starts, horizon):
     return [math.sqrt(mean) for mean in moving_mean([min(x * x, 100.0) for x in values], starts, horizon)]
 
 
+def later_mean(values, starts, horizon):
+    """|moving mean|, at most three times the present |value| or 1."""
+    return [
+        min(abs(m), 3 * max(abs(x), 1.0)) for m, x in zip(moving_mean(values, starts, horizon), values, strict=True)
+    ]
+
+
+def later_size(values, starts, horizon):
+    """The moving size, with the same bound."""
+    return [min(m, 3 * max(abs(x), 1.0)) for m, x in zip(moving_size(values, starts, horizon), values, strict=True)]
+
+
 def courses(values, starts):
     """A reading and those 1, 2, 4, 8 and 16 rows before it; the first since the history began where there are fewer."""
     found, begin = [], 0

@@ -96,7 +96,8 @@ def _gumbel_total(low: float, high: float) -> float:
 
 def _memory(scores: FloatArray, starts: BoolArray) -> int:
     """Return the number of rows after which a high score hardly makes another one more likely."""
-    high = min(float(np.quantile(scores, _HIGH)), float(np.nextafter(scores.max(), -np.inf)))  # the highest may be equal
+    below_highest = float(np.nextafter(scores.max(), -np.inf))  # a tenth of the scores may equal the highest
+    high = min(float(np.quantile(scores, _HIGH)), below_highest)
     above = (scores > high).astype(np.float64)
     above -= above.mean()
     lag, variance = 1, float((above**2).mean()) or 1.0

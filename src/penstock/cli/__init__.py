@@ -14,7 +14,9 @@ try:
     from penstock.cli.alarms import alarms
     from penstock.cli.bench import bench
     from penstock.cli.detect import detect, fit, score
+    from penstock.cli.label import label
     from penstock.cli.look import look
+    from penstock.cli.model import model
     from penstock.cli.refit import refit
     from penstock.cli.serve import serve
     from penstock.cli.simulate import simulate
@@ -35,8 +37,8 @@ penstock fit sample/plant.csv --until 2015-09-12 --model unit2.penstock
 penstock watch sample/plant.csv --model unit2.penstock --output verdicts.jsonl
 """
 _GROUPS = {
-    "A file": ("look", "detect", "fit", "score"),
-    "Live": ("watch", "serve", "alarms", "refit"),
+    "A file": ("look", "detect", "fit", "score", "label"),
+    "Live": ("watch", "serve", "alarms", "refit", "model"),
     "Sample data, and studies": ("simulate", "bench"),
 }
 
@@ -50,10 +52,12 @@ app.command()(look)
 app.command()(detect)
 app.command()(fit)
 app.command()(score)
+app.command()(label)
 app.command()(watch)
 app.command()(serve)
 app.command()(refit)
 app.add_typer(alarms, name="alarms")
+app.add_typer(model, name="model")
 app.add_typer(simulate, name="simulate")
 app.add_typer(bench, name="bench")
 _entries: list[Any] = [*app.registered_commands, *app.registered_groups]

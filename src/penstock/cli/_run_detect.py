@@ -124,6 +124,8 @@ def run_score(context: typer.Context) -> int:
         model = load_model(context.params["model"])
     with _working(context) as (stages, said):
         findings = model.score(_source(context), **given, progress=stages)
+        file = str(context.params["model"].resolve())  # where 'penstock label' keeps what people say of incidents
+        findings = replace(findings, settings={**findings.settings, "model": file})
         _write(context, findings, paths, stages)
     return _conclude(context, findings, paths, said)
 

@@ -12,7 +12,7 @@ from penstock._messages import counted, duration_in_words
 from penstock.cli._console import printable
 from penstock.cli._data_text import SAID, data_lines
 from penstock.detection import NO_LONGER_FITS, Findings
-from penstock.explain import NEW_STATE
+from penstock.explain import NEW_STATE, NORMAL
 from penstock.io import Note
 from penstock.report.words import SOURCES, by_chance, how_long, how_sure
 
@@ -98,7 +98,7 @@ def _incident_lines(findings: Findings) -> Iterator[str]:
     yield "Incidents, the most severe first:"
     for incident in incidents.sort_values("rank").head(_MOST_INCIDENTS).reset_index().to_dict("records"):
         chance = by_chance(incident["expected_by_chance"])
-        word = how_sure(incident["expected_by_chance"], incident["kind"])
+        word = how_sure(incident["expected_by_chance"], incident["kind"], incident["known"])
         sure = f"{word} ({chance})" if chance else word if incident["kind"] == NEW_STATE else "how sure is not known"
         group = f"{_cut(str(incident['group']))}, " if "group" in incident else ""
         yield f"  {incident['incident']}: {group}{_span(incident)}, {sure}"
@@ -109,7 +109,9 @@ def _incident_lines(findings: Findings) -> Iterator[str]:
         count = f", {counted(incident['sensors'], 'sensor')} out of range" if incident["source"] == "machine" else ""
         with_it = "".join(f"; with it {_cut(text)}" for text in incident["circumstances"][:_MOST_CIRCUMSTANCES])
         similar = f"; like incident {', '.join(map(str, incident['similar']))}" if incident["similar"] else ""
-        yield f"     look first at {_cut(first)}{condition}{moved}{source}{count}{with_it}{similar}"
+        how = "known" if incident["known"].startswith(NORMAL) else "like an earlier one"
+        known = f"; {how}: {_cut(incident['known'])}" if incident["known"] else ""
+        yield f"     look first at {_cut(first)}{condition}{moved}{source}{count}{with_it}{similar}{known}"
     more = len(incidents) - _MOST_INCIDENTS
     if more > 0:
         yield f"  … and {more:,} more"

@@ -16,7 +16,9 @@ from penstock._types import BoolArray, FloatArray
 LIKE_A_LABEL = "It looks like a label, not like a reading."
 _STRONG = re.compile(
     r"outliers?|anomal(y|ies|ous|ie|ien)|abnormal|attacks?|faults?|faulty|fail(s|ed|ing|ures?)?|labels?|flags?"
-    r"|(st(ö|oe)rung|fehler|ausfall)(en)?|truth|changepoints?",
+    r"|(st(ö|oe)rung|fehler|ausfall)(en)?|truth|changepoints?|alarm(s|e|a|as)?|allarm[ei]|trip(s|ped)?|defauts?|défauts?"
+    r"|pannes?|fall[oa]s?|guast[oi]|falhas?|storing(en)?|awaria|usterka|авария|отказ|неисправность"
+    r"|(故障|报警|報警|警报|警報|异常|異常)(状态|状態|标志|标记|フラグ)?|고장|경보",
     re.IGNORECASE,
 )
 _WEAK = re.compile(r"targets?|class(es)?", re.IGNORECASE)  # only if the whole name is about a label

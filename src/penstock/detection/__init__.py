@@ -13,13 +13,13 @@ from penstock.detection._preparing import LEARNT, Reading
 from penstock.detection._shifts import NO_LONGER_FITS, Shift
 from penstock.detection.data import DataSummary, TagSummary, TimeSummary
 from penstock.detection.findings import Findings
-from penstock.detection.model import Model, ModelError, deviations
+from penstock.detection.model import Model, ModelError, deviations, label_incident
 from penstock.detection.modes import UNKNOWN, ModePlan, mode_name
 from penstock.registry import METHODS, make_detector
 
 __all__ = [
     "LEARNT", "METHODS", "NO_LONGER_FITS", "UNKNOWN", "DataSummary", "Explanation", "Findings", "ModePlan", "Model",
     "ModelError", "Part", "Reading", "Shift", "TagSummary", "TimeSummary", "check_options",
-    "detect", "deviations", "explain", "fit_model", "load", "load_model", "look", "make_detector",
+    "detect", "deviations", "explain", "fit_model", "label_incident", "load", "load_model", "look", "make_detector",
     "mode_name", "rebuilds", "score", "state_in_words",
 ]  # fmt: skip

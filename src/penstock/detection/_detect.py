@@ -184,6 +184,7 @@ class Job:
             "modes": str(plan.modes) or None,
             "settle": shown(self.settle),
             "training": training,
+            "fitted until": None if table.time is None else str(table.time[trained].max()),
             **self.periods.described(),
             **self.labels.described(),
             "random_state": shown(options.random_state),
@@ -192,7 +193,7 @@ class Job:
             **{name: version(name) for name in _LIBRARIES},
         }
         units = {name: plan.units[name] for name in inputs.names}
-        reading = replace(self.reading, time_reader=table.time_reader, alignment=table.alignment)
+        reading = replace(self.reading, time_reader=table.time_reader, alignment=table.alignment, words=table.words)
         model = Model(reading, inputs, plan.modes, parts, units, settings, tuple(notes))
         return model, replace(prepared, notes=model.notes), learnt
 
@@ -314,7 +315,7 @@ def look(source: Any, **given: Any) -> DataSummary:
     >>> data.time.how, data.tags[0].unit, data.tags[0].role
     ('dates with the day first', 'm³/s', 'sensor')
     >>> print(data.doubts[0])
-    Dates in column 'time' were read with the day first, as the order of the rows suggests, though both would be dates; day_first=False changes it.
+    Dates in column 'time' were read with the day first, as the order of the rows suggests, though the month could be first; day_first=False changes it.
     """  # noqa: E501
     job = Job.of(_as_fit(read_options(LookOptions, given)))
     return job.prepare(source, this_table_only=True).prepared.data

@@ -23,12 +23,15 @@ from penstock.detection.verdict import HOW_TO_RATES, THROUGHOUT, Grades, Verdict
 from penstock.detectors import read_time
 from penstock.explain import (
     NEW_STATE,
+    NORMAL,
     Agreement,
     Events,
     Incident,
+    Label,
     agreement,
     event_days,
     find_incidents,
+    find_known,
     group_events,
     incident_table,
 )
@@ -61,13 +64,19 @@ def judge(
         shifts = find_shifts(scored)
         throughout = [incident for incident in found if shifts and lasts_throughout(incident, scored)]
         found = tuple(incident for incident in found if incident not in throughout)
-        states = [incident.kind == NEW_STATE for incident in found]
-        verdict = verdict_on(scored, "incident", [incident.peak for incident in found], states)
+        found = tuple(_with_known(incident, model.labels) for incident in found)
+        new = [incident for incident in found if not incident.is_known_normal]
+        states = [incident.kind == NEW_STATE for incident in new]
+        verdict = verdict_on(scored, "incident", [incident.peak for incident in new], states)
         if shifts:
             scored.notes.append(about_shifts(shifts, scored))
         if throughout and verdict.kind in ("nothing", "unknown"):
             verdict = Verdict("clearly", THROUGHOUT, 0)
         incidents, others = _split_listed(found, scored.chance, verdict.kind == "nothing")
+        listed = sum(incident.is_known_normal for incident in incidents)
+        if listed:
+            known = f"{counted(listed, 'incident')} {'is' if listed == 1 else 'are'} like what is known as {NORMAL}"
+            verdict = replace(verdict, sentence=f"{verdict.sentence} {known}.")
     grades = Grades(scored)
     compared, labelled = _compare_with_label(scored)
     spans = np.max([judged.part.scale for judged in parts], axis=0)
@@ -217,13 +226,26 @@ def _split_listed(
     """Return the incidents that are listed, and the highest stretches that are none, each numbered and ranked anew.
 
     An incident has at most one as high expected by chance, or an expectation that is not known. Where nothing stands
-    out there is none.
+    out there is none but those that are known to be normal.
     """
     expected = [math.nan if chance is None else float(chance[incident.peak]) for incident in found]
-    listed = [not nothing and not figure > LISTED for figure in expected]
+    listed = [
+        (not nothing or incident.is_known_normal) and not figure > LISTED
+        for incident, figure in zip(found, expected, strict=True)
+    ]
     some = tuple(incident for incident, is_listed in zip(found, listed, strict=True) if is_listed)
     rest = tuple(incident for incident, is_listed in zip(found, listed, strict=True) if not is_listed)
     return _renumbered(some), _renumbered(rest)
+
+
+def _with_known(incident: Incident, labels: Sequence[Label]) -> Incident:
+    """Return an incident with what people said of a situation that it is like."""
+    label = find_known(incident.pattern, labels)
+    if label is None:
+        return incident
+    how = "Known as" if label.reason == NORMAL else "Like an earlier"
+    reason = f"{how} {label.in_words()} ({label.subject}, said by {label.who}). {incident.reason}"
+    return replace(incident, known=label, reason=reason)
 
 
 def _renumbered(incidents: Sequence[Incident]) -> tuple[Incident, ...]:

@@ -14,6 +14,7 @@ from penstock.detection._preparing import LEARNT, Reading
 from penstock.detection.model import Model
 from penstock.detection.modes import CHANGING, MOST_RULES, OTHER, UNKNOWN, ModePlan, refuse_names
 from penstock.detectors import MONITOR, SeriesMonitor, restore, restore_monitor, state_of
+from penstock.explain import MOST_LABELS, Label
 from penstock.io import Alignment, AlignOptions, TimeOptions, TimeReader, as_zone
 from penstock.prepare import unpack_scaling
 from penstock.storage import Record, StorageError, WrongKindError, read_state, write_state
@@ -131,7 +132,7 @@ def _pack(model: Model) -> dict[str, Any]:
     return {
         "reading": {
             **{name: _plain(getattr(model.reading, name)) for name in _READING},
-            **{name: None if (of := getattr(model.reading, name)) is None else of.state() for name in LEARNT},
+            **{name: _state(getattr(model.reading, name)) for name in LEARNT},
         },
         "inputs": _pack_inputs(model.inputs),
         "modes": {
@@ -153,11 +154,12 @@ def _pack(model: Model) -> dict[str, Any]:
         ],
         "units": dict(model.units),
         "settings": {name: _plain(value) for name, value in model.settings.items()},
+        "labels": [{**each.as_dict(), "pattern": dict(each.pattern)} for each in model.labels],
     }
 
 
 def _unpack(record: Record) -> Model:
-    record.only("reading", "inputs", "modes", "parts", "units", "settings")
+    record.only("reading", "inputs", "modes", "parts", "units", "settings", "labels")
     inputs = _unpack_inputs(record.part("inputs"))
     packed = _list(record, "parts")
     if not 1 <= len(packed) <= MOST_RULES + 1:  # one for rows to which no rule applies
@@ -177,7 +179,10 @@ def _unpack(record: Record) -> Model:
     settings = record.value("settings")
     if type(settings) is not dict or not all(isinstance(value, _PLAIN) for value in settings.values()):
         raise record.trouble("settings", "plain values by name")
-    return Model(_unpack_reading(record.part("reading")), inputs, modes, parts, units, settings)
+    labels = tuple(Label.from_dict(each) for each in _list(record, "labels"))
+    if len(labels) > MOST_LABELS or len({each.id for each in labels}) < len(labels):
+        raise record.trouble("labels", f"at most {MOST_LABELS} labels with ids that differ")
+    return Model(_unpack_reading(record.part("reading")), inputs, modes, parts, units, settings, labels=labels)
 
 
 def _unpack_part(record: Record, inputs: InputChoice) -> Part:
@@ -307,7 +312,12 @@ def _unpack_reading(record: Record) -> Reading:
         **given,
         alignment=None if clock is None else Alignment.restore(clock),
         time_reader=None if reader is None else TimeReader.restore(reader),
+        words=_texts(record, "words"),
     )
+
+
+def _state(learnt: TimeReader | Alignment | tuple[str, ...] | None) -> Any:
+    return list(learnt) if isinstance(learnt, tuple) else None if learnt is None else learnt.state()
 
 
 def _plain(value: Any) -> Any:

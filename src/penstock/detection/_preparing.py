@@ -46,7 +46,7 @@ from penstock.io import (
 from penstock.options import FitOptions, ScoreOptions, about, as_names
 
 Progress = Callable[[str], None]
-LEARNT = ("time_reader", "alignment")  # what `Reading` knows from the training data, and no option says
+LEARNT = ("time_reader", "alignment", "words")  # what `Reading` knows from the training data, and no option says
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,7 @@ class Reading:
     hold: str | None = None
     time_reader: TimeReader | None = None  # how the times of the training data were read
     alignment: Alignment | None = None  # the clock on which their tags were put
+    words: tuple[str, ...] = ()  # that stood in place of numbers
 
     @classmethod
     def of(cls, options: FitOptions) -> Reading:

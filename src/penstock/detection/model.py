@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import os
+import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Real
@@ -34,6 +35,7 @@ from penstock.detection._parts import (
 from penstock.detection._preparing import Prepared, Progress, Reading
 from penstock.detection.modes import ModePlan
 from penstock.detectors import SensorDetector
+from penstock.explain import MOST_LABELS, Label, Pattern, as_reason
 from penstock.graph.rows import find_incomparable
 from penstock.io import Note, TableError
 from penstock.prepare import learn_scaling
@@ -62,6 +64,7 @@ class Model:
     units : of the inputs.
     settings : what was asked for, and the versions that it ran on.
     notes : everything that was changed, left out or odd in the training data; not kept in files.
+    labels : what people said of incidents: situations that are known (`labelled`).
 
     Examples
     --------
@@ -79,6 +82,7 @@ class Model:
     units: Mapping[str, str]
     settings: Mapping[str, Any]
     notes: tuple[Note, ...] = ()
+    labels: tuple[Label, ...] = ()
 
     @property
     def training_scores(self) -> FloatArray:
@@ -144,6 +148,45 @@ class Model:
 
         save_model(self, path, overwrite=overwrite)
 
+    def labelled(self, findings: Findings, number: int, reason: str, who: str, comment: str = "") -> Model:
+        """Return a model that knows an incident again: later ones like it are listed as what it was.
+
+        findings, number : the incident, of this model or another of the same plant.
+        reason : "normal" (rare but normal), "fault", "sensor defect" or "maintenance".
+        who, comment : who says so, and what it was.
+
+        A model keeps at most 100 labels; `without_label` takes one back.
+        """
+        incident = next((one for one in findings.incidents if one.number == number), None)
+        if incident is None:
+            raise KeyError(f"There is no incident {number}; there are {len(findings.incidents)}.")
+        times = findings.table.time
+        start, end = ((each if times is None else times[each].timestamp()) for each in (incident.start, incident.end))
+        subject = f"incident {number} of {findings.table.source}"
+        return self.with_labels([label_incident(subject, incident.pattern, (start, end), reason, who, comment)])
+
+    def with_labels(self, labels: Iterable[Label]) -> Model:
+        """Return a model with further labels; those of the same incident take the place of earlier ones."""
+        new = list(labels)
+        about = {(each.subject, each.since) for each in new}
+        kept = [each for each in self.labels if (each.subject, each.since) not in about]
+        found = list(kept)
+        for each in new:
+            each.check()
+            found.append(replace(each, id=_free_id(each.id, found)))
+        if len(found) > MOST_LABELS:
+            raise ModelError(
+                f"A model keeps at most {MOST_LABELS} labels, and this one has {len(self.labels)}. Take some back "
+                f"first (penstock label MODEL ID --undo)."
+            )
+        return replace(self, labels=tuple(found))
+
+    def without_label(self, identity: str) -> Model:
+        """Return a model without a label; KeyError if it has none of this id."""
+        if all(each.id != identity for each in self.labels):
+            raise KeyError(f"There is no label {identity!r:.80}; there are {listed(each.id for each in self.labels)}.")
+        return replace(self, labels=tuple(each for each in self.labels if each.id != identity))
+
     def score(self, source: Any, **options: Any) -> Findings:
         """Score a table with this model; the options are those of `penstock.score`."""
         from penstock.detection._detect import score
@@ -154,6 +197,26 @@ class Model:
         modes = "" if len(self.parts) == 1 else f", {len(self.parts)} modes"
         kind = type(self.parts[0].detector).__name__
         return f"<Model: {kind}, {len(self.inputs.names)} inputs, {len(self.training_scores):,} training rows{modes}>"
+
+
+def _free_id(identity: str, labels: Iterable[Label]) -> str:
+    taken = {each.id for each in labels}
+    numbers = (str(number) for number in range(1, MOST_LABELS + 2))
+    return identity if identity and identity not in taken else next(each for each in numbers if each not in taken)
+
+
+def label_incident(
+    subject: str, pattern: Pattern, period: tuple[float, float], reason: str, who: str, comment: str = ""
+) -> Label:
+    """Return a label of an incident for a model, which gives it an id.
+
+    >>> label_incident("incident 4 of plant.csv", {"oil": 3.0}, (0.0, 600.0), "normal", "Ada").reason
+    'rare but normal'
+    """
+    since, until = map(float, period)
+    label = Label("", subject, "", as_reason(reason), who, time.time(), since, until, dict(pattern), comment)
+    label.check()
+    return label
 
 
 def deviations(part: Part, rows: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -21,7 +21,7 @@ _WINDOW = 24  # flagged rows before and after a split that are compared
 _ROUNDING = 1e-6  # sums of evidence below this are rounding
 _EQUAL = 1e-9  # cosines closer than this are equal: a row without excess makes no difference
 _OTHER_SENSORS = 0.2  # patterns with a smaller cosine are of other sensors
-SAME_SENSORS = 0.7  # patterns with at least this cosine are of the same sensors
+_SAME_SENSORS = 0.7  # patterns with at least this cosine are of the same sensors
 _STAYS = 0.5  # a sensor stays out if it keeps this share of its excess
 _LEADING = 0.7  # of the largest mean evidence: sensors that decide on start and end
 
@@ -80,7 +80,7 @@ def _changes_of_cause(excess: FloatArray) -> list[int]:
     after[after < _ROUNDING] = 0.0
     before /= (rows - first)[:, None]
     after /= (last - rows)[:, None]
-    changes, cosines = np.flatnonzero(_cause_changes(before, after)), cosine(before, after)
+    changes, cosines = np.flatnonzero(_cause_changes(before, after)), _cosine(before, after)
     cuts: list[int] = []
     for near in np.split(changes, 1 + np.flatnonzero(np.diff(changes) > 1)):
         if len(near):
@@ -97,7 +97,7 @@ def _cause_changes(one: FloatArray, other: FloatArray) -> Any:
     to many is one cause. A pattern of zeros has no sensors, and so no other cause.
     """
     kept = np.maximum(_kept_of_strongest(one, other), _kept_of_strongest(other, one))
-    return (cosine(one, other) < _OTHER_SENSORS) & (kept < _STAYS)
+    return (_cosine(one, other) < _OTHER_SENSORS) & (kept < _STAYS)
 
 
 def _kept_of_strongest(one: FloatArray, other: FloatArray) -> Any:
@@ -106,7 +106,7 @@ def _kept_of_strongest(one: FloatArray, other: FloatArray) -> Any:
     return of_other / np.where(of_one > 0, of_one, 1.0)
 
 
-def cosine(one: FloatArray, other: FloatArray) -> Any:
+def _cosine(one: FloatArray, other: FloatArray) -> Any:
     """Return the cosine of patterns (…, p), NaN if one is all 0."""
     lengths = np.sqrt((one**2).sum(axis=-1)) * np.sqrt((other**2).sum(axis=-1))
     return (one * other).sum(axis=-1) / np.where(lengths > 0, lengths, np.nan)
@@ -139,9 +139,9 @@ def _have_one_cause(series: Series, one: Part, other: Part) -> bool:
     patterns = one.excess / len(one.rows), other.excess / len(other.rows)
     apart = other.start - one.end - 1
     if apart <= 0:
-        return not cosine(*patterns) < _OTHER_SENSORS
+        return not _cosine(*patterns) < _OTHER_SENSORS
     longer = max(one.end - one.start, other.end - other.start) + 1
-    return bool(apart <= max(USUAL_STEPS, longer) and cosine(*patterns) >= SAME_SENSORS)
+    return bool(apart <= max(USUAL_STEPS, longer) and _cosine(*patterns) >= _SAME_SENSORS)
 
 
 def _with_span(series: Series, part: Part, before: int, after: int) -> Part:

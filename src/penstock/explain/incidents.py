@@ -15,9 +15,9 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from penstock._messages import counted, listed, quoted
-from penstock._types import FloatArray, IndexArray
+from penstock._types import IndexArray
 from penstock.columns import InputRole
-from penstock.explain._incident_parts import LEVEL, SAME_SENSORS, Part, Series, cosine, merge_parts, split_event, walk
+from penstock.explain._incident_parts import LEVEL, Part, Series, merge_parts, split_event, walk
 from penstock.explain._sensor_conditions import (
     CLEARLY,
     STRONG,
@@ -32,6 +32,7 @@ from penstock.explain._sensor_conditions import (
 )
 from penstock.explain._spans import Circumstance, Elsewhere, find_circumstances, find_runs, is_new_state
 from penstock.explain.events import Clock, Events
+from penstock.explain.situations import NORMAL, Label, Pattern, is_alike, likeness, strongest
 
 _MOST_SIMILAR = 3
 RELATIONS, NEW_STATE = "relations broken", "new state"
@@ -68,8 +69,8 @@ class Incident:
         Why, as a sentence.
     similar : tuple of (int, float)
         Earlier incidents with a similar pattern: their numbers and the similarity, at most 1; the most similar first.
-    pattern : array of shape (p,)
-        Mean evidence beyond the edge of what is usual, negative below what was expected.
+    pattern : mapping
+        The highest evidence of each sensor that was out of what is usual, negative below what was expected.
     kind : str
         "relations broken" if sensors contradict each other, "new state" if they agree where they never were.
     moved_first : tuple of int
@@ -77,6 +78,8 @@ class Incident:
         did. Strong are sensors with at least 0.4 of the largest mean evidence: others may be drawn along.
     circumstances : tuple of Circumstance
         Settings, states and drivers that moved with it, in order of time.
+    known : Label or None
+        What people said of an earlier one that it is like: the model keeps it.
 
     Examples
     --------
@@ -98,10 +101,16 @@ class Incident:
     source: str
     reason: str
     similar: tuple[tuple[int, float], ...]
-    pattern: FloatArray
+    pattern: Pattern
     kind: str = RELATIONS
     moved_first: tuple[int, ...] = ()
     circumstances: tuple[Circumstance, ...] = ()
+    known: Label | None = None
+
+    @property
+    def is_known_normal(self) -> bool:
+        """Whether it is like a situation that people called rare but normal."""
+        return self.known is not None and self.known.reason == NORMAL
 
     @property
     def wrong_sensors(self) -> tuple[IncidentSensor, ...]:
@@ -159,14 +168,11 @@ def find_incidents(
         outside[part.start : part.end + 1] = False
     elsewhere = Elsewhere(series, outside)
     history = History(elsewhere)
-    patterns = np.zeros((len(merged), len(series.names)))  # mean excess with the sign of reading − expected
-    found = []
+    found: list[Incident] = []
     for number, part in enumerate(merged):
         rows = part.rows
-        signs = np.nan_to_num(np.sign(series.readings[rows] - series.expected[rows]))
-        patterns[number] = (np.maximum(series.evidence[rows] - LEVEL, 0.0) * signs).mean(axis=0)
-        cosines = np.nan_to_num(cosine(patterns[:number], patterns[number]))
-        best = [int(k) for k in np.argsort(-cosines, kind="stable")[:_MOST_SIMILAR] if cosines[k] >= SAME_SENSORS]
+        pattern = _pattern(series, rows)
+        alike = [(one.number, likeness(pattern, one.pattern)) for one in found if is_alike(pattern, one.pattern)]
         before = int(merged[number - 1].rows[-1]) if number else -1
         runs, ranked = _rank_sensors(elsewhere, part, before)
         start, end = runs[0][0], runs[-1][1]
@@ -187,14 +193,24 @@ def find_incidents(
                 sensors=sensors,
                 source=source,
                 reason=reason,
-                similar=tuple((k + 1, min(float(cosines[k]), 1.0)) for k in best),
-                pattern=patterns[number],
+                similar=tuple(sorted(alike, key=lambda each: -each[1])[:_MOST_SIMILAR]),
+                pattern=pattern,
                 kind=NEW_STATE if source == "state" else RELATIONS,
                 moved_first=_moved_first(sensors),
                 circumstances=circumstances,
             )
         )
     return tuple(found)
+
+
+def _pattern(series: Series, rows: IndexArray) -> dict[str, float]:
+    """Return the highest evidence of each sensor that is out in some rows, with the sign of reading − expected then."""
+    evidence = series.evidence[rows]
+    highest, columns = evidence.argmax(axis=0), np.flatnonzero(evidence.max(axis=0) >= LEVEL)
+    at = rows[highest[columns]]
+    below = series.readings[at, columns] < series.expected[at, columns]
+    values = np.where(below, -1.0, 1.0) * series.evidence[at, columns]
+    return strongest({series.names[column]: float(value) for column, value in zip(columns, values, strict=True)})
 
 
 def incident_table(incidents: Sequence[Incident], time: pd.DatetimeIndex | None = None) -> pd.DataFrame:
@@ -207,7 +223,7 @@ def incident_table(incidents: Sequence[Incident], time: pd.DatetimeIndex | None 
     each), rows (flagged ones), peak, peak_score, rank; kind; first_sensor (the one to look at first), first_out (the
     first of `Incident.moved_first`, "" if there is none), condition (of the first sensor, "possibly …" where it is not
     certain), sensors (how many left their range), source, reason, circumstances (as texts), similar (numbers of earlier
-    incidents).
+    incidents), known (what people said of a situation that it is like, "" if nothing).
     """
     spans = np.array([(one.start, one.end, one.peak) for one in incidents], dtype=np.intp).reshape(-1, 3)
     first, last, peak = spans.T
@@ -230,6 +246,7 @@ def incident_table(incidents: Sequence[Incident], time: pd.DatetimeIndex | None 
         "reason": [one.reason for one in incidents],
         "circumstances": [tuple(f"{each.name} {each.text}" for each in one.circumstances) for one in incidents],
         "similar": [tuple(number for number, _ in one.similar) for one in incidents],
+        "known": ["" if one.known is None else one.known.in_words() for one in incidents],
     }
     return pd.DataFrame(columns, index=pd.RangeIndex(1, len(incidents) + 1, name="incident"))
 

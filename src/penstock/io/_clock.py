@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,13 +19,15 @@ from penstock.io.times import ColumnTimes, TimeOptions, TimeReader, as_texts, co
 # The most specific first. A column of such a name still has to hold times.
 _TIME_NAMES = (
     "timestamp", "time stamp", "datetime", "date time", "date and time", "zeitstempel", "datum zeit", "datum uhrzeit",
-    "fecha hora", "fecha y hora", "horodatage", "data ora", "datumtijd", "time utc", "utc time", "timestamp utc",
-    "date utc", "local time", "utc", "sample time", "log time", "measured at", "recorded at", "created at", "unix time",
+    "fecha hora", "fecha y hora", "horodatage", "data ora", "datumtijd", "utc time", "local time", "utc", "sample time",
+    "log time", "measured at", "recorded at", "created at", "unix time",
     "unixtime", "epoch", "time", "date", "zeit", "datum", "fecha", "tijd", "tid", "ts", "when", "t", "uhrzeit",
     "hora", "heure", "elapsed", "elapsed time", "relative time", "x value",
+    "t stamp", "tstamp", "datenum", "source timestamp", "sourcetimestamp", "server timestamp", "servertimestamp",
 )  # fmt: skip
 _DATE_NAMES = ("date", "datum", "fecha", "day", "data", "dato", "date utc")
 _CLOCK_NAMES = ("time", "zeit", "uhrzeit", "hora", "heure", "ora", "tijd", "tid", "clock", "time of day", "time utc")
+_HOUR_NAMES = ("hour", "hr", "hh", "he", "hour ending", "hourending", "stunde", "std", "ore")
 # Columns that are parts of a date, or of a time of day.
 _PARTS = {
     "year": ("year", "yr", "yyyy", "jahr", "année", "annee", "año", "ano", "anno"),
@@ -40,6 +43,8 @@ _LIMITS = {
     "year": (1900, 2200), "month": (1, 12), "day": (1, 31), "doy": (1, 366), "hour": (0, 24), "hhmm": (0, 2400),
 }  # fmt: skip
 _SAMPLE = 100  # values that show what a column holds
+_FEWEST_ROWS, _FEWEST_DIGITS, _MOST_SHAPES = 20, 4, 20  # of a column that may be a time in a way that is not known
+_MOST_BEFORE = 6  # columns among which a date and a time of day are looked for by what they hold
 _ENOUGH = 0.5  # share of values that have to be times in a column that is named as the time, or named like a time
 _NEARLY_ALL = 0.9  # and in a column that is not
 
@@ -107,9 +112,9 @@ def find_clock(frame: pd.DataFrame, options: TimeOptions, taken: Collection[str]
 
 def _read_several(frame: pd.DataFrame, free: list[str], options: TimeOptions) -> tuple[ColumnTimes, tuple[str, ...]]:
     """Read a time that has a column for the date and one for the time of day, or one for each part of both."""
-    pair = _date_and_clock(free)
+    pair = _date_and_clock(free) or _date_beside_clock(frame, free)
     if pair and (
-        options.format or (seems_time(frame[pair[0]]) and _seems_clock_alone(frame[pair[1]], beside_date=True))
+        options.format or (seems_time(frame[pair[0]]) and seems_clock_alone(frame[pair[1]], beside_date=True))
     ):
         return paired_times(frame[pair[0]], frame[pair[1]], options), pair
     parts = _parts_of_times(frame, free) if options.format is None else {}
@@ -130,7 +135,7 @@ def _may_be_unnamed_time(column: pd.Series[Any], form: str | None) -> bool:
 def _no_clock(frame: pd.DataFrame, named: list[str], notebook: Notebook) -> Clock:
     """Note why no column is the time; those that only count up or hold times of day are no measurements either."""
     counting = [name for name in named if _counts_up(frame[name])]
-    clocks = [name for name in named if name not in counting and _seems_clock_alone(frame[name])]
+    clocks = [name for name in named if name not in counting and seems_clock_alone(frame[name])]
     for names, what in ((counting, "counts up but does not say from when"), (clocks, "has times of day but no date")):
         if names:
             said = f"Left out: {in_columns(names)}, which {what}. The rows stay in their order"
@@ -141,7 +146,34 @@ def _no_clock(frame: pd.DataFrame, named: list[str], notebook: Notebook) -> Cloc
             why = _first_unread(frame[name], column_times(frame[name], TimeOptions()))
             said = f"Column {quoted(name)} is named like a time but was not read as one: {why}. If it is the time, its"
             notebook.add("not a time", f"{said} format can be set ({option('time_format')}).", 1, (name,))
+    known = {*named, *(column for note in notebook.notes if note.kind == "not a time" for column in note.columns)}
+    like = next((name for name in frame.columns if name not in known and _is_like_time(frame, name)), None)
+    if like is not None and len(known) == 0:
+        said = f"No column was read as the time. If it is {quoted(like)}, with values such as"
+        said = f"{said} {quoted(frame[like].iloc[0])}, say how it is written ({option('time_format')}) or name the"
+        notebook.add("not a time", f"{said} column ({option('time')}).", 1, (like,))
     return Clock(None, None, (*counting, *clocks))
+
+
+def _is_like_time(frame: pd.DataFrame, name: str) -> bool:
+    """Return whether a column may be a time that is not known: different texts of few shapes, in some order.
+
+    Or a first column of numbers that rise in even steps, other than those that number the rows.
+    """
+    column = frame[name].dropna()
+    if len(column) < max(_FEWEST_ROWS, 0.9 * len(frame)):
+        return False
+    if column.dtype.kind in "iuf":
+        steps = np.diff(column.to_numpy(dtype=np.float64))
+        even = bool((steps > 0).all()) and bool(np.ptp(steps) <= 0.02 * np.abs(steps).max())
+        return name == frame.columns[0] and even and steps[0] != 1
+    if pd.api.types.infer_dtype(column) != "string" or column.nunique() < 0.9 * len(column):
+        return False
+    texts = column.astype(str)
+    digits = texts.str.count(r"\d")
+    if (digits < _FEWEST_DIGITS).any() or texts.str.replace(r"\d+", "0", regex=True).nunique() > _MOST_SHAPES:
+        return False
+    return bool((texts.to_numpy()[1:] >= texts.to_numpy()[:-1]).mean() > _NEARLY_ALL)
 
 
 def _counts_up(column: pd.Series[Any]) -> bool:
@@ -163,13 +195,18 @@ def plain_name(name: str) -> str:
 
 def is_time_name(name: str) -> bool:
     """Return whether a column is called as times are."""
-    return plain_name(name) in _TIME_NAMES
+    return _time_name(name) in _TIME_NAMES
+
+
+def _time_name(name: str) -> str:
+    """Return the plain name of a time without its unit: "time ms" is "time"."""
+    return re.sub(r"(?<=.) (?:s|ms|us|ns|utc|gmt|local|unix|epoch)$", "", plain_name(name))
 
 
 def _named_like_time(names: Iterable[str]) -> list[str]:
     """Return the columns with the name of a time, the most specific first."""
     known = [name for name in names if is_time_name(name)]
-    return sorted(known, key=lambda name: _TIME_NAMES.index(plain_name(name)))
+    return sorted(known, key=lambda name: _TIME_NAMES.index(_time_name(name)))
 
 
 def _date_and_clock(names: Iterable[str]) -> tuple[str, str] | None:
@@ -178,8 +215,21 @@ def _date_and_clock(names: Iterable[str]) -> tuple[str, str] | None:
     for name in names:
         plain.setdefault(plain_name(name), name)
     dates = [plain[name] for name in _DATE_NAMES if name in plain]
-    clocks = [plain[name] for name in _CLOCK_NAMES if name in plain]
+    clocks = [plain[name] for name in (*_CLOCK_NAMES, *_HOUR_NAMES) if name in plain]
     return (dates[0], clocks[0]) if dates and clocks else None
+
+
+def _date_beside_clock(frame: pd.DataFrame, names: list[str]) -> tuple[str, str] | None:
+    """Return a column of dates and the one after it, of times of day, whatever they are called."""
+    for date, clock in pairwise(names[:_MOST_BEFORE]):
+        if frame[date].dtype.kind in "iufbcmM" or not seems_clock_alone(frame[clock]) or not seems_time(frame[date]):
+            continue
+        written = as_texts(frame[clock].iloc[:_SAMPLE])
+        if not any(re.fullmatch(r"\d+\.\d+", text.strip()) for text in written):  # 10.30 may be a number
+            times = column_times(frame[date].dropna().iloc[:_SAMPLE], TimeOptions()).times
+            if times is not None and (times[~np.isnat(times)] == times[~np.isnat(times)].astype("M8[D]")).all():
+                return date, clock
+    return None
 
 
 def _parts_of_times(frame: pd.DataFrame, names: Iterable[str]) -> dict[str, str]:
@@ -202,7 +252,12 @@ def seems_time(column: pd.Series[Any], form: str | None = None) -> bool:
     return len(sample) > 0 and column_times(sample, TimeOptions(format=form)).share >= 0.9
 
 
-def _seems_clock_alone(column: pd.Series[Any], *, beside_date: bool = False) -> bool:
+def seems_dated(frame: pd.DataFrame) -> bool:
+    """Return whether the first rows of a table have a time with a date."""
+    return find_clock(frame.iloc[:_SAMPLE], TimeOptions(), (), Notebook("")).times is not None
+
+
+def seems_clock_alone(column: pd.Series[Any], *, beside_date: bool = False) -> bool:
     """Return whether the first values are times of day; beside a date, also those written without signs, as 93000."""
     sample = column.dropna().iloc[:_SAMPLE]
     if len(sample) and sample.dtype.kind in "iuf" and beside_date:

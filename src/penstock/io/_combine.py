@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -15,12 +15,20 @@ from numpy.typing import NDArray
 
 from penstock._messages import counted, listed, option, quoted
 from penstock.io._clock import Clock, find_clock, is_time_name, plain_name, seems_time
+from penstock.io._reading_columns import (
+    ReadingColumns,
+    are_readings,
+    find_reading_columns,
+    is_about_readings,
+    mostly_numbers,
+    named_reading_columns,
+)
 from penstock.io._readings import (
     TagReadings,
     ValueOptions,
     align_all,
     area_readings,
-    common_period,
+    check_common_period,
     long_readings,
     merge_periods,
     microseconds,
@@ -28,6 +36,7 @@ from penstock.io._readings import (
     order_of_readings,
     refuse_some_zones,
     shared_stamps,
+    without_bad_readings,
 )
 from penstock.io.align import NONE, Alignment, AlignOptions
 from penstock.io.table import Notebook, TableError, TagNote
@@ -35,23 +44,6 @@ from penstock.io.times import TimeOptions, column_times
 
 _BEGINNINGS = frozenset(("start", "begin", "beginn", "from", "von"))
 _ENDS = frozenset(("end", "ende", "stop", "to", "until", "bis"))
-_TAGS = (
-    "tag", "tagname", "tag name", "tag id", "varname", "variable", "sensor", "sensor name", "sensor id", "signal",
-    "point", "point name", "channel", "metric", "parameter", "item", "field", "measurement", "name", "file name",
-    *("punkt", "punktname", "messstelle", "messpunkt", "kanal", "signalname", "variablenname", "pointid", "point id"),
-    *("tagid", "variable name", "datapoint", "data point", "node", "nodeid", "node id", "etiqueta", "mesure", "_field"),
-)  # fmt: skip
-_VALUES = (
-    *("value", "varvalue", "val", "reading", "tag value", "wert", "messwert", "valor", "valeur", "waarde", "valore"),
-    *("data value", "numeric value"),
-)
-_UNITS = ("unit", "units", "uom", "eu", "einheit")
-_ABOUT_READINGS = (
-    *(*_UNITS, "quality", "qualitycode", "quality code", "qualitydetail", "quality detail", "opcquality"),
-    *("opc quality", "validity", "status", "good", "percentgood", "percent good", "result", "table", "description"),
-    *("vvalue", "time ms", "timems", "datatype", "data type", "type", "source", "annotated", "questionable"),
-    *("substituted", "comment"),
-)  # fmt: skip
 _MANY_ROWS, _FEW_FILLED = 200, 0.5  # rows of a table, and share of the readings of a row, to call it sparse
 _FEWEST_COMMON = 4  # stamps of an area within the period common to all, to compare them there
 _MOST_COMMON = 0.5  # of the period of a file that another with the same columns may have too
@@ -101,7 +93,7 @@ def _numbered(names: list[str]) -> list[str]:
     found, met = [], dict[str, int]()
     for name in names:
         met[name] = met.get(name, 0) + 1
-        repeatable = met[name] > 1 and (is_time_name(name) or plain_name(name) in _ABOUT_READINGS)
+        repeatable = met[name] > 1 and (is_time_name(name) or is_about_readings(name))
         found.append(f"{name} ({met[name]})" if repeatable else name)
     return found
 
@@ -144,23 +136,12 @@ def without_fillers(raw: RawTable, notebook: Notebook) -> RawTable:
     return replace(raw, frame=frame.drop(columns=[*empty, *numbered])) if empty or numbered else raw
 
 
-def reading_columns(names: Iterable[str]) -> tuple[str, str, str]:
-    """Return which columns are named like tags, values and units; "" where none is.
-
-    >>> reading_columns(["TimeString", "VarName", "VarValue"])
-    ('VarName', 'VarValue', '')
-    """
-    plain = {plain_name(name): name for name in names}
-    tag, value, unit = (next((plain[name] for name in some if name in plain), "") for some in (_TAGS, _VALUES, _UNITS))
-    return tag, value, unit
-
-
 def with_file_names(tables: list[RawTable], options: TimeOptions) -> list[RawTable]:
     """Return one table with the names of the files as tags, if each has the time and values of one tag, at one time.
 
     Files whose times follow each other are parts of one record, and stay as they are.
     """
-    tag, value, _ = reading_columns(tables[0].frame.columns)
+    tag, value, _ = named_reading_columns(tables[0].frame.columns)
     if len(tables) < 2 or tag or not value or not _have_same_columns(tables):
         return tables
     try:
@@ -178,27 +159,28 @@ def with_file_names(tables: list[RawTable], options: TimeOptions) -> list[RawTab
 def spread_tags(raw: RawTable, options: TimeOptions, taken: Collection[str], plan: JoinPlan, log: Notebook) -> Area:
     """Return a column for each tag, if a table has a row for each reading, as historians export them.
 
-    Such a table is known by the names of its columns: one of tags, one of values, the time, and what is said about
-    readings (unit, description). Where tags share their stamps, readings of a tag that come again at the same time make
+    Such a table has one column of tags and one of values, the time, and what is said about readings (unit, quality):
+    see `find_reading_columns`. Where tags share their stamps, readings of a tag that come again at the same time make
     another row; where they do not, the readings are returned, to be put on one clock.
     """
     raw = _with_whole_tags(raw)
-    frame, (tag, value, unit) = raw.frame, reading_columns(raw.frame.columns)
-    when = _when_of_readings(raw, tag, value, options, taken)
-    codes, tags = _tags_of(frame[tag]) if when else (np.empty(0, dtype=np.int32), [])
-    if not 2 <= len(tags) <= len(frame) / 2 or set(tags) & set(when):
+    columns, when = _reading_columns_of(raw, options, taken)
+    codes, tags = (np.empty(0, dtype=np.int32), []) if columns is None else _tags_of(raw.frame[columns.tag])
+    if columns is None or not 2 <= len(tags) <= len(raw.frame) / 2 or set(tags) & set(when):
         return raw
+    tag, value, unit = columns.tag, columns.value, columns.unit
     found = Notebook(raw.name, log.strict)
-    clock = _clock_of_readings(frame, when, options, found)
+    clock = _clock_of_readings(raw.frame, when, options, found)
     if clock.times is None:
         return raw
     stamps = microseconds(clock.times)
     order = order_of_readings(codes, stamps)
     ordered_codes, ordered = (codes, stamps) if order is None else (codes[order], stamps[order])
     again, shared = shared_stamps(ordered_codes, ordered, len(tags))
-    if again > 1 - _ONCE:
+    if again > 1 - _ONCE or not (columns.named or are_readings(codes, stamps, mostly_numbers(raw.frame[value]))):
         return raw
-    named = {}
+    raw = without_bad_readings(raw, {}, log, dict.fromkeys(columns.quality, value))
+    frame, named = raw.frame, dict[str, str]()
     if unit:
         units = frame[unit].groupby(codes, observed=True).first()
         named = {tags[code]: str(units[code]) for code in range(len(tags)) if code in units and pd.notna(units[code])}
@@ -238,20 +220,18 @@ def _with_whole_tags(raw: RawTable) -> RawTable:
     return replace(raw, frame=raw.frame.assign(**{field_: whole}).drop(columns=measurement))
 
 
-def _when_of_readings(raw: RawTable, tag: str, value: str, options: TimeOptions, taken: Collection[str]) -> list[str]:
-    """Return the columns of time of a table with a row for each reading; none if it is no such table."""
-    frame = raw.frame
-    if not tag or not value or {tag, value} & set(taken) or len(frame) < 4:
-        return []
+def _reading_columns_of(
+    raw: RawTable, options: TimeOptions, taken: Collection[str]
+) -> tuple[ReadingColumns | None, list[str]]:
+    """Return the columns of a table with a row for each reading, and those of its time; None if it is no such table."""
+    if len(raw.frame) < 4 or not set(options.columns) <= set(raw.frame.columns):
+        return None, []
+    tag, value, _ = named_reading_columns(raw.frame.columns)
     try:
-        when = list(find_clock(frame.iloc[:20], options, {tag, value}, Notebook(raw.name)).columns)
+        when = list(find_clock(raw.frame.iloc[:20], options, {tag, value, *taken}, Notebook(raw.name)).columns)
     except TableError:  # reported where the time is read
-        return []
-    for name in frame.columns:
-        about = name in (tag, value, *when) or plain_name(name) in _ABOUT_READINGS or frame[name].nunique() < 2
-        if not about and not seems_time(frame[name]):
-            return []
-    return when
+        return None, []
+    return (find_reading_columns(raw.frame, when, taken) if when else None), when
 
 
 def _tags_of(column: pd.Series[Any]) -> tuple[NDArray[np.int32], list[str]]:
@@ -364,7 +344,7 @@ def combine(
     if not on_grid and not is_sparse and all(isinstance(area, RawTable) for area in areas):
         raws = [area for area in areas if isinstance(area, RawTable)]
         stamped = [clock for clock in clocks if clock is not None]
-        if plan.group is not None or plan.align.step == NONE or _are_of_one_clock(raws, stamped):
+        if plan.group is not None or plan.align.step == NONE or _are_of_one_clock(stamped):
             return _joined(raws, stamped, decimal, units, notebook)
     readings = []
     for area, its in zip(areas, clocks, strict=True):
@@ -373,8 +353,7 @@ def combine(
         if names and isinstance(area, TagReadings):
             readings.append(area.only(names))
         elif names and isinstance(area, RawTable) and its is not None and its.times is not None:
-            own = area_readings(area, str(its.name), its.times, names, plan.values, notebook)
-            readings.append(replace(own, time_reader=its.reader))
+            readings.append(area_readings(area, its, names, plan.values, notebook, plan.known))
     frame, times, alignment, tags = align_all(
         readings, plan.align, {plan.label} - {None}, plan.max_cells, notebook, plan.known
     )
@@ -454,10 +433,11 @@ def _refuse_same_period(table: RawTable, clock: Clock) -> None:
         )
 
 
-def _are_of_one_clock(tables: Sequence[RawTable], clocks: Sequence[Clock]) -> bool:
-    """Return whether the stamps of tables agree, but for some; raise if they have no period in common."""
+def _are_of_one_clock(clocks: Sequence[Clock]) -> bool:
+    """Return whether the stamps of tables agree, but for some."""
     stamps = [microseconds(clock.times.dropna()) for clock in clocks if clock.times is not None]
-    common_period([table.name for table in tables], stamps)
+    if not all(map(len, stamps)):
+        return True  # refused where they are joined
     first, last = max(each.min() for each in stamps), min(each.max() for each in stamps)
     common = [each[(each >= first) & (each <= last)] for each in stamps]
     if min(map(len, common)) >= _FEWEST_COMMON:  # outside, only some areas have rows at all
@@ -474,7 +454,9 @@ def _joined(
     """Join tables on equal stamps."""
     parts = [table.frame.drop(columns=list(clock.columns)) for table, clock in zip(tables, clocks, strict=True)]
     stamped = [_unique_stamps(table.name, clock) for table, clock in zip(tables, clocks, strict=True)]
-    refuse_some_zones([table.name for table in tables], [stamps.tz for stamps in stamped])
+    names = [table.name for table in tables]
+    refuse_some_zones(names, [stamps.tz for stamps in stamped])
+    check_common_period(names, [microseconds(stamps) for stamps in stamped], notebook)
     for part, stamps in zip(parts, stamped, strict=True):
         part.index = stamps
     frame = pd.concat(parts, axis=1, join="outer", sort=True)

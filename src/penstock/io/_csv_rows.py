@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 import re
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
@@ -16,11 +17,12 @@ from numpy.typing import NDArray
 from penstock._messages import counted
 from penstock._types import BoolArray, FloatArray
 from penstock.io._clock import Clock, find_clock
-from penstock.io._combine import RawTable, reading_columns, without_fillers
+from penstock.io._combine import RawTable, without_fillers
 from penstock.io._csv_kernels import POWERS, read_lines
 from penstock.io._encodings import UTF8, find_encoding, marked_encoding
-from penstock.io._layout import find_layout, is_missing, refuse_foreign, unit_in_cells
+from penstock.io._layout import find_layout, is_missing, refuse_foreign, unit_in_cells, without_groups
 from penstock.io._numbers import MissingCodes
+from penstock.io._reading_columns import ReadingColumns, find_reading_columns, named_reading_columns
 from penstock.io._readings import ValueOptions, pair_readings
 from penstock.io._row_values import (
     BOM,
@@ -125,7 +127,7 @@ def learn_layout(
         units.append(unit_in_cells([word for word in words if not is_missing(word)]))
         for row in rows if units[-1] else ():
             row[number] = row[number].strip().removesuffix(units[-1])
-        found = (_DECIMALS.fullmatch(row[number].strip()) for row in rows)
+        found = (_DECIMALS.fullmatch(without_groups(row[number].strip())) for row in rows)
         signs.append(next((match[1] for match in found if match), None))
     usual = layout.decimal if any(signs) or options.decimal else None
     signs = [options.decimal or sign or usual for sign in signs]
@@ -147,7 +149,7 @@ def learn_layout(
         layout.separator,
         tuple(signs),
         encoding,
-        booleans=tuple(number for number in columns.variables if frame[names[number]].dtype.kind == "b"),
+        booleans=tuple(number for number in range(len(names)) if frame[names[number]].dtype.kind == "b"),
         header=layout.names,
         below=tuple(tuple(_clean_names(fields)) for fields in (layout.units, layout.description) if fields),
         above=layout.lines_above,
@@ -216,17 +218,9 @@ def _choose_columns(
     measured : those of numbers.
     """
     options = options.for_columns(names)
-    tag, value, _ = reading_columns(names)
-    asked = set(options.columns)
-    by_reading = asked.isdisjoint(names) if asked else set(measured) - set(options.exclude) == {value}
-    if by_reading and value and tag in kept and (kept[tag].nunique() > 1 or (asked and options.readings)):
-        if not options.readings:
-            raise InputError(
-                f"{notebook.source} has a row for each reading (columns {quoted(tag)} and {quoted(value)}). Rows are "
-                f"made of them on a clock: that of a model that was fitted to such readings, or give --step and the "
-                f"tags (--columns)."
-            )
-        return _reading_layout(names, kept, (tag, value), options, notebook)
+    reading, clock = _find_reading(names, kept, measured, options, Notebook(notebook.source))
+    if reading is not None:
+        return _reading_layout(names, kept, reading, clock, options, notebook)
     check_options(names, options)
     given = () if options.time is None else (options.time,)
     taken = {*options.columns, *options.texts, *options.exclude}
@@ -276,26 +270,50 @@ def _choose_columns(
     places, written = (tuple(place_of[name] for name in each) for each in (variables, options.texts))
     chosen = {*variables}
     quality = tuple(
-        Quality(place_of[name], place_of[tag], _some_values(kept[name]))
+        Quality(place_of[name], place_of[tag], _some_values(kept[name]), name)
         for name, tag in qualities.items()
         if tag in chosen and name not in chosen
     )
     return Columns(tuple(names), time, places, written, time_of_day, quality=quality), clock.reader
 
 
+def _find_reading(
+    names: Sequence[str], kept: pd.DataFrame, measured: Collection[str], options: TableOptions, notebook: Notebook
+) -> tuple[ReadingColumns | None, Clock]:
+    """Return the columns of tag and value, if each row of a stream is one reading, and its time."""
+    asked, clock = set(options.columns), Clock(None, None, ())
+    if not asked.isdisjoint(names):
+        return None, clock
+    given = () if options.time is None or options.time not in kept else (options.time,)
+    with suppress(TableError):
+        clock = find_clock(kept, replace(options.times, columns=given), named_reading_columns(names), notebook)
+    found = find_reading_columns(kept, clock.columns, options.exclude, asked if options.readings else ())
+    if found is not None and not asked:
+        alone = set(measured) - {*options.exclude, *clock.columns} == {found.value}
+        found = found if found.named and alone and kept[found.tag].nunique() > 1 else None
+    return found, clock
+
+
 def _reading_layout(
-    names: Sequence[str], kept: pd.DataFrame, reading: tuple[str, str], options: TableOptions, notebook: Notebook
+    names: Sequence[str],
+    kept: pd.DataFrame,
+    reading: ReadingColumns,
+    clock: Clock,
+    options: TableOptions,
+    notebook: Notebook,
 ) -> tuple[Columns, TimeReader | None]:
-    """Return the columns of a stream in which each row is a reading, of which tag and value are named."""
-    given = () if options.time is None else (options.time,)
-    clock = find_clock(kept, replace(options.times, columns=given), reading, Notebook(notebook.source))
-    others = [name for name in kept.columns if name not in (*reading, *clock.columns)]
-    quality = [name for name in others if is_quality(name, kept[name])][:1]
-    places = tuple(names.index(name) for name in (*reading, *quality))
-    said = tuple(Quality(place, places[1], _some_values(kept[names[place]])) for place in places[2:])
-    when = [names.index(name) for name in clock.columns]
+    """Return the columns of a stream in which each row is a reading."""
+    if not options.readings:
+        raise InputError(
+            f"{notebook.source} has a row for each reading ({quoted(reading.tag)} and {quoted(reading.value)}). "
+            f"Rows are made of them on a clock: that of a model that was fitted to such readings, or give --step and "
+            f"the tags (--columns)."
+        )
     if clock.times is None:
         raise InputError(f"{notebook.source} has a row for each reading, but no time that can be read (--time).")
+    places = tuple(names.index(name) for name in (reading.tag, reading.value, *reading.quality))
+    said = tuple(Quality(place, places[1], _some_values(kept[names[place]]), names[place]) for place in places[2:])
+    when = [names.index(name) for name in clock.columns]
     clock_place = when[1] if len(when) > 1 else None
     return Columns(tuple(names), when[0], (), places, clock_place, reading=True, quality=said), clock.reader
 
@@ -331,6 +349,7 @@ def _split_line(line: bytes, delimiter: str, encoding: str = "utf-8") -> list[st
 
 
 def _with_point(field: str, decimal: str | None) -> str:
+    field = without_groups(field)
     if decimal == "." or ("," not in field and decimal is None):
         return field
     return (field if decimal is None else field.replace(".", "?")).replace(",", ".")
@@ -347,8 +366,9 @@ def _as_lists(value: Any) -> Any:
 class CsvRows:
     """Parse rows from lines of text with separators, one row a line."""
 
-    def __init__(self, layout: RowLayout) -> None:
+    def __init__(self, layout: RowLayout, missing: Collection[str] = ()) -> None:
         self.layout = layout
+        self._missing = frozenset(missing)  # further texts for a missing reading
         self.columns = layout.columns
         self.reader = layout.reader  # of the time; None as long as no time was there that can be read
         self._column_of_field = np.full(len(self.columns.names), -1, dtype=np.intp)
@@ -469,6 +489,8 @@ class CsvRows:
 
     def _number(self, field: str, column: int) -> float:
         """Return the number that a field of a variable spells."""
+        if field.strip() in self._missing:
+            return math.nan
         place = self.columns.variables[column]
         plain = field.strip().removesuffix(self.layout.units[place]) if self.layout.units else field
         spelled = _with_point(plain, self.layout.decimals[place])

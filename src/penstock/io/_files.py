@@ -15,6 +15,8 @@ import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -22,12 +24,17 @@ import numpy as np
 import pandas as pd
 
 from penstock._messages import listed, option, quoted
+from penstock.io._clock import seems_clock_alone, seems_dated
 from penstock.io._combine import RawTable, own_names, with_names, without_fillers
 from penstock.io._layout import GZIP, PARQUET, ZIPPED, kind_of_file
 from penstock.io._text import Read, TextOptions, TextSource, most_cells, read_alike, read_text
-from penstock.io._time_texts import is_time
+from penstock.io._time_texts import is_time, with_dates
 from penstock.io.table import Notebook, TableError
+from penstock.io.times import as_texts
 
+_DATE_OF_FILE = re.compile(
+    r"(?<!\d)(?:(?P<iso>(?:19|20)\d\d([-_.]?)\d\d\2\d\d)|(?P<day_first>\d\d\.\d\d\.\d{4}))(?!\d)"
+)
 _GZIP_RATIO = 1032  # the most bytes that one byte packed by deflate can hold
 _ENDINGS = (".csv", ".tsv", ".txt", ".dat", ".parquet", ".pq", ".xlsx", ".xlsm")
 _LARGE = 2**20  # cells of a Parquet file for which threads are worth their start
@@ -159,7 +166,7 @@ def read_files(paths: Sequence[Path], options: FileOptions, notebook: Notebook) 
                 f"into memory. Read fewer files, or pass a larger {option('max_bytes')}.",
                 "max_bytes",
             )
-    return [*_with_partitions(tables, paths, notebook), *further]
+    return [*_with_dates_of_files(_with_partitions(tables, paths, notebook), notebook), *further]
 
 
 def _refuse_too_many_bytes(paths: Sequence[Path], max_bytes: int) -> None:
@@ -215,6 +222,25 @@ def _with_partitions(tables: list[RawTable], paths: Sequence[Path], notebook: No
     return tables
 
 
+def _with_dates_of_files(tables: list[RawTable], notebook: Notebook) -> list[RawTable]:
+    """Put the date in the name of each file before its times of day, where rows have no date and are of one day."""
+    dated = []
+    for table in tables:
+        found = list(_DATE_OF_FILE.finditer(table.name))
+        clocks = [name for name in table.frame.columns if seems_clock_alone(table.frame[name])]
+        if len(found) != 1 or len(clocks) != 1 or seems_dated(table.frame):
+            return tables
+        day = found[0]["iso"] or "{2}-{1}-{0}".format(*re.split(r"\D", found[0]["day_first"]))
+        rows = as_texts(table.frame[clocks[0]])
+        texts = with_dates(rows, [day, *[""] * (len(rows) - 1)])
+        if texts is None or not is_time(day):
+            return tables
+        dated.append(replace(table, frame=table.frame.assign(**{clocks[0]: texts[0]})))
+    said = f"The times have no date: it was taken from the name of each file, as in {quoted(tables[0].name)}."
+    notebook.add("dates of files", said, len(tables), (clocks[0],))
+    return dated
+
+
 def _are_dates(name: str, values: Iterable[str]) -> bool:
     """Return whether these name days or parts of dates.
 
@@ -236,14 +262,15 @@ def _read_file(path: Path, options: FileOptions, notebook: Notebook) -> tuple[Ra
         else:
             size = path.stat().st_size
             if kind == ZIPPED:
-                source = _excel_as_text(path, options.sheet, min(most, _MOST_TEXT), notebook)
+                read = _read_workbook(path, options, notebook)
             elif kind == GZIP:
-                source = TextSource(
+                packed = TextSource(
                     name, lambda: cast(BinaryIO, gzip.GzipFile(path, "rb")), most, most_bytes=_GZIP_RATIO * size
                 )
+                read = read_text(packed, options.text, notebook)
             else:
-                source = TextSource(name, lambda: path.open("rb", buffering=0), most, path, size)
-            read = read_text(source, options.text, notebook)
+                plain = TextSource(name, lambda: path.open("rb", buffering=0), most, path, size)
+                read = read_text(plain, options.text, notebook)
             raw = read.table
     except PermissionError:
         raise TableError(
@@ -258,8 +285,41 @@ def _read_file(path: Path, options: FileOptions, notebook: Notebook) -> tuple[Ra
 # Excel.
 
 
-def _excel_as_text(path: Path, sheet: str | None, max_bytes: int, notebook: Notebook) -> TextSource:
-    """Return one sheet of a workbook as text with commas: the one named, or the first."""
+def _read_workbook(path: Path, options: FileOptions, notebook: Notebook) -> Read:
+    """Read the sheet that is named; else all that hold a table with times, each as a table; else the first."""
+    sources = _sheets_as_texts(path, options.sheet, min(options.max_bytes, _MOST_TEXT))
+    first, source = next(sources)
+    if options.sheet is not None:
+        return read_text(source, options.text, notebook)
+    tables: dict[str, tuple[Read, Notebook]] = {}
+    names = [first]
+    for name, each in chain([(first, source)], sources):
+        names += [name] if name != first else []
+        log = Notebook(path.name, notebook.strict)
+        try:
+            read = read_text(each, options.text, log)
+        except TableError:  # a sheet of remarks, or an empty one
+            continue
+        if seems_dated(read.table.frame):
+            tables[name] = read, log
+    if not tables or len(names) == 1:
+        if len(names) > 1:
+            notebook.add("sheets", f"Of the sheets of {path.name}, {listed(names)}, the first was read.", len(names))
+        return read_text(source, options.text, notebook)
+    others = [name for name in names if name not in tables]
+    left = f" Left out, as without times: {listed(others)}." if others else ""
+    notebook.add("sheets", f"Of {path.name} these sheets were read: {listed(tables)}.{left}", len(names))
+    for _, log in tables.values():
+        notebook.notes += log.notes
+    (main, _), *further = tables.values()
+    if not further:
+        return main
+    called = [replace(each.table, name=f"{path.name}: {name}") for name, (each, _) in tables.items()]
+    return replace(main, table=called[0], further=tuple(called[1:]), plain=False)
+
+
+def _sheets_as_texts(path: Path, sheet: str | None, max_bytes: int) -> Iterator[tuple[str, TextSource]]:
+    """Yield sheets of a workbook as texts with commas: the one named, or all; together no more than one may be."""
     name = path.name
     _check_workbook(path, max_bytes)
     try:
@@ -275,16 +335,16 @@ def _excel_as_text(path: Path, sheet: str | None, max_bytes: int, notebook: Note
         raise TableError(f"{name} is a damaged Excel file ({str(error)[:150]}). Save it again.") from None
     try:
         names = [each.title for each in book.worksheets]
-        if sheet is None and len(names) > 1:
-            notebook.add("sheets", f"Of the sheets of {name}, {listed(names)}, the first was read.", len(names))
         if not names or (sheet is not None and sheet not in names):
             raise TableError(f"{name} has no such sheet with cells. Its sheets are {listed(names) or 'none'}.")
-        chosen = book[sheet if sheet is not None else names[0]]
-        chosen.reset_dimensions()  # the size that a sheet states may be wrong
-        content = _as_csv(chosen.iter_rows(values_only=True), name, max_bytes)
+        for each in names if sheet is None else [sheet]:
+            chosen = book[each]
+            chosen.reset_dimensions()  # the size that a sheet states may be wrong
+            content = _as_csv(chosen.iter_rows(values_only=True), name, max_bytes)
+            max_bytes -= len(content)
+            yield each, TextSource(name, partial(io.BytesIO, content), max_bytes + len(content))
     finally:
         book.close()
-    return TextSource(name, lambda: io.BytesIO(content), max_bytes)
 
 
 def _check_workbook(path: Path, max_bytes: int) -> None:
@@ -331,7 +391,7 @@ def _as_csv(rows: Iterator[tuple[Any, ...]], name: str, max_bytes: int) -> bytes
             lines.append((",".join(cells).replace("\0", "").encode("utf-8", errors="replace"), len(cells)))
     except TableError:
         raise
-    except Exception as error:  # as in `_excel_as_text`
+    except Exception as error:  # as in `_sheets_as_texts`
         raise TableError(f"{name} is a damaged Excel file ({quoted(error, 150)}). Save it again.") from None
     return b"\n".join(line + b"," * (width - max(1, cells)) for line, cells in lines)
 

@@ -17,7 +17,7 @@ from penstock.io._layout import DATA, TEXT, kind_of_field
 from penstock.io._time_texts import is_time
 from penstock.io.table import Notebook, TableError
 
-_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}  # units of times
 # One zone for each rule of summer time that is, or lately was, in use; the first that fits is named.
 _ZONES = (
     "Europe/Berlin", "Europe/London", "Europe/Athens", "America/New_York", "America/Chicago", "America/Denver",
@@ -72,7 +72,7 @@ def note_clock_changes(times: pd.DatetimeIndex, steps: NDArray[np.int64], notebo
     if 2 * len(forward) < np.count_nonzero(steps):  # the newest first
         times, steps = times[::-1], -steps[::-1]
         forward = steps[steps > 0]
-    second = _PER_SECOND[times.unit]
+    second = PER_SECOND[times.unit]
     hour, usual = 3600 * second, int(np.median(forward)) if len(forward) else 0
     if not 0 < usual <= hour:
         return

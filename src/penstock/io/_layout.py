@@ -23,9 +23,10 @@ MOST_COLUMNS = 50_000
 HEAD_BYTES = 2**16  # that are enough to learn the layout, if they hold three lines
 HEAD_LINES = 200  # are enough, however short
 DATA, TEXT, EMPTY = "data", "text", "empty"
+_MOST_ABOVE = 20  # lines with dates or numbers above the header
 
 # A number in any way of writing.
-NUMBER = re.compile(r"[+-]?(\d[\d.,' ]*|[.,]\d+)([eE][+-]?\d+)?\s?%?")
+NUMBER = re.compile(r"[+-]?(\d[\d.,'’ \u00a0\u202f]*|[.,]\d+)([eE][+-]?\d+)?\s?%?")
 _PLAIN = re.compile(r"[+-]?(\d+(\.\d*|,\d+)?|[.,]\d+)([eE][+-]?\d+)?")
 # Words for a reading that is not there, in lower case.
 MISSING = frozenset(
@@ -36,6 +37,8 @@ MISSING = frozenset(
 )  # fmt: skip
 _COMMA = re.compile(r"[+-]?[\d.]*\d,\d+([eE][+-]?\d+)?")
 _POINT = re.compile(r"[+-]?[\d,]*\d\.\d+([eE][+-]?\d+)?")
+BLANKS = " \u00a0\u202f"  # of which any may stand between thousands
+GROUPING = f"{BLANKS}'’"
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}([.,'’ \u00a0\u202f])\d{3}(\1\d{3})*([.,]\d+)?")
 
 
@@ -226,23 +229,41 @@ def _find_header(records: list[_Record], width: int) -> tuple[int | None, int]:
     and one that describes the columns.
     """
     fitting = [number for number in range(len(records)) if _fits(records, number, width)]
-    texts = []
-    for number in fitting:
-        if DATA in map(kind_of_field, records[number].fields):
-            break
-        texts.append(number)
     usual = max(record.filled for record in records)
+    texts = list[int]()
+    for number in fitting:
+        if DATA not in map(kind_of_field, records[number].fields):
+            texts.append(number)
+        elif not _is_above(records, number, [each for each in fitting if each > number], usual):
+            break
     filled = [number for number in texts if 2 * records[number].filled > usual]
     if not filled:  # names above every second or third column, as with a time and a status beside each tag
         filled = [number for number in texts if 3 * records[number].filled >= usual > 2]
     if not filled:
         first = next((number for number in fitting if number not in texts), fitting[0])
         return (first, first + 1) if _names_data(records, first, fitting[0]) else (None, first)
-    header = max(filled, key=lambda number: (records[number].filled, -number))
+    header = max(filled, key=lambda number: (records[number].filled, _are_different(records[number]), -number))
     first_row = texts[-1] + 1
     below = range(header + 1, first_row)
     are_units = len(below) <= 2 and all(_is_units(records, number, first_row) for number in below)
     return header, first_row if are_units else header + 1
+
+
+def _is_above(records: list[_Record], number: int, below: list[int], usual: int) -> bool:
+    """Return whether a line with a number or a date stands above the header: few of its fields are filled, and a line
+    of names comes within the next ones."""
+    if 2 * records[number].filled >= usual:
+        return False
+    near = (records[each] for each in below[:_MOST_ABOVE])
+    return any(
+        2 * record.filled > usual and DATA not in map(kind_of_field, record.fields) and _are_different(record)
+        for record in near
+    )
+
+
+def _are_different(record: _Record) -> bool:
+    names = [field.strip() for field in record.fields if field.strip()]
+    return len(set(names)) == len(names)
 
 
 def _fits(records: list[_Record], number: int, width: int) -> bool:
@@ -320,7 +341,7 @@ def decimal_sign(records: Iterable[list[str]]) -> str:
     >>> decimal_sign([["31.12.2024", "1.234,5"], ["1.1.2025", "7"]]), decimal_sign([["1.5", "2"]])
     (',', '.')
     """
-    fields = [field.strip() for record in records for field in record]
+    fields = [without_groups(field.strip()) for record in records for field in record]
     commas = sum(1 for field in fields if "," in field and _COMMA.fullmatch(field))
     points = sum(1 for field in fields if "." in field and _POINT.fullmatch(field)) if commas else 0
     return "," if commas > points else "."
@@ -356,6 +377,16 @@ def thousands_sign(field: str) -> str | None:
     """
     found = _THOUSANDS.fullmatch(field.strip())
     return found.group(1) if found else None
+
+
+def without_groups(field: str) -> str:
+    """Return a number without blanks or apostrophes between its thousands, which can mean nothing else.
+
+    >>> without_groups("1 234,5"), without_groups("12’345"), without_groups("1.234"), without_groups("12 34")
+    ('1234,5', '12345', '1.234', '12 34')
+    """
+    sign = thousands_sign(field)
+    return field.strip().replace(sign, "") if sign is not None and sign in GROUPING else field
 
 
 GZIP, PARQUET, ZIPPED = "gzip", "parquet", "zipped"

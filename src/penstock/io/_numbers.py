@@ -13,13 +13,20 @@ import pandas as pd
 
 from penstock._messages import counted, in_columns, option, quoted
 from penstock._types import FloatArray
-from penstock.io._layout import MISSING, has_decimal_comma, thousands_sign, unit_in_cells
+from penstock.io._layout import (
+    BLANKS,
+    MISSING,
+    has_decimal_comma,
+    thousands_sign,
+    unit_in_cells,
+    without_groups,
+)
 from penstock.io.quality import BAD_WORDS
 from penstock.io.table import Notebook, TableError
 
 _EXACT = 2.0**53  # float64 holds every whole number up to this one
 _MARKED = r"([+-]?[\d.,]+(?:[eE][+-]?\d+)?)\s*([GBUgbu])"  # good, bad or uncertain
-_BLANKS = " \u00a0\u202f"  # of which any may stand between thousands
+_MOST_WORDS, _LONGEST_WORD = 20, 40  # in place of the numbers of a column, and characters of one, that are kept
 _SAMPLE = 1000  # different texts that are looked at
 _NOTES = {  # kind → sentence, and whether something was changed that the user did not ask for
     "codes for missing": ("{values} in {columns} taken as missing, as asked (such as {example}).", False),
@@ -29,6 +36,7 @@ _NOTES = {  # kind → sentence, and whether something was changed that the user
     "marked as bad": ("{values} in {columns} taken as missing, being marked as bad (by {example}).", True),
     "units in cells": ("A unit stands after each number in {columns} (such as {example}); it was left out.", False),
     "decimal comma": ("A decimal comma was read in {columns}.", False),
+    "grouped numbers": ("In {columns} a sign stands between thousands (as in {example}); it was left out.", False),
     "mixed text": ("Text in {columns}, though {values} could be read as numbers (not {example}).", False),
     "true and false": ("True is 1 and false is 0 in {columns}.", False),
     "time as text": ("Further times in {columns}, kept as text.", False),
@@ -42,6 +50,7 @@ class MissingCodes:
 
     texts: frozenset[str] = frozenset()
     numbers: tuple[float, ...] = ()
+    words: frozenset[str] = frozenset()  # in columns of numbers alone
 
     @classmethod
     def of(cls, missing: Sequence[str | float]) -> MissingCodes:
@@ -65,6 +74,7 @@ def numbers_and_texts(
 ) -> pd.DataFrame:
     """Return the columns of these names, each as float64 with NaN, or as text with NaN."""
     reader = ColumnReader(decimal, thousands, codes or MissingCodes(), notebook.source)
+    reader.is_alone = frame.shape[1] == 1  # "1 234" may then be two columns
     table = reader.read_frame(frame, names)
     reader.note(notebook)
     return table
@@ -75,6 +85,8 @@ class ColumnReader:
 
     def __init__(self, decimal: str, thousands: str | None, codes: MissingCodes, source: str) -> None:
         self._decimal, self._thousands, self._codes, self._source = decimal, thousands, codes, source
+        self.is_alone = False
+        self.words = set[str]()  # in place of numbers
         self.counts: dict[str, dict[str, int]] = {}
         self.examples: dict[str, str] = {}
 
@@ -93,6 +105,7 @@ class ColumnReader:
 
     def note(self, notebook: Notebook) -> None:
         """Note everything that was counted so far."""
+        notebook.words |= self.words
         for kind, (sentence, changed) in _NOTES.items():
             if counts := self.counts.get(kind):
                 total = sum(counts.values())
@@ -158,11 +171,12 @@ class ColumnReader:
         if pd.api.types.infer_dtype(column, skipna=True) == "boolean":
             self.count("true and false", name, int(there.sum()))
             return np.asarray(column.astype("float64"))
-        spelled = self._without_unit(self._as_text(column), name)
+        spelled = self._without_groups(self._without_unit(self._as_text(column), name), name)
         there &= spelled.notna()
         numbers = self._spelled_numbers(spelled, self._decimal)
         lower = spelled.str.lower()
-        bad = there & np.isnan(numbers) & lower.isin(BAD_WORDS)  # what a historian writes where it has no reading
+        known = lower.isin(BAD_WORDS) | spelled.isin(self._codes.words)
+        bad = there & np.isnan(numbers) & known  # what a historian writes where it has no reading
         failed = there & np.isnan(numbers) & ~lower.isin(MISSING) & ~bad
         wrong = spelled[failed].drop_duplicates()
         sample = wrong.iloc[:_SAMPLE].tolist()
@@ -183,7 +197,7 @@ class ColumnReader:
         separated = [(sign, text) for sign, text in zip(signs, sample, strict=True) if sign is not None]
         if self._thousands is None and separated and 2 * len(separated) > len(sample):
             sign, text = separated[0]
-            sign = " " if sign in _BLANKS else sign
+            sign = " " if sign in BLANKS else sign
             raise TableError(
                 f"{self._source}: column {quoted(name)} seems to have {quoted(sign)} between thousands, as in "
                 f"{quoted(text)}. Pass {option('thousands', sign)} (and {option('decimal')}, if that is not found), or "
@@ -214,6 +228,17 @@ class ColumnReader:
         self.count("units in cells", name, len(words), unit.strip())
         return spelled.str.removesuffix(unit).str.strip()
 
+    def _without_groups(self, spelled: pd.Series[Any], name: str) -> pd.Series[Any]:
+        """Return numbers without blanks or apostrophes between thousands."""
+        if self._thousands is not None or self.is_alone:
+            return spelled
+        kinds = spelled[spelled.notna() & np.isnan(self._spelled_numbers(spelled, self._decimal))].drop_duplicates()
+        plain = {text: number for text in kinds if (number := without_groups(text)) != text}
+        if not plain:
+            return spelled
+        self.count("grouped numbers", name, int(spelled.isin(plain).sum()), next(iter(plain)))
+        return spelled.replace(plain)
+
     def _without_marks(self, spelled: pd.Series[Any], name: str) -> pd.Series[Any]:
         """Return numbers without the letter after each that says its quality, as in "695.1 G"; bad ones are missing."""
         if not spelled.iloc[:_SAMPLE].str.fullmatch(_MARKED).any():
@@ -228,6 +253,7 @@ class ColumnReader:
     def _count_words(self, words: pd.Series[Any], spelled: pd.Series[Any], name: str) -> None:
         if words.any():
             self.count("text among numbers", name, int(words.sum()), spelled[words].iloc[0])
+            self.words |= {word for word in spelled[words].unique()[:_MOST_WORDS] if len(word) <= _LONGEST_WORD}
 
     def _as_text(self, column: pd.Series[Any]) -> pd.Series[Any]:
         if pd.api.types.infer_dtype(column, skipna=True) in ("string", "empty"):
@@ -241,7 +267,7 @@ class ColumnReader:
 
     def _spelled_numbers(self, spelled: pd.Series[Any], decimal: str) -> FloatArray:
         if self._thousands is not None:
-            signs = _BLANKS if self._thousands in _BLANKS else self._thousands
+            signs = BLANKS if self._thousands in BLANKS else self._thousands
             spelled = spelled.str.replace(f"[{re.escape(signs)}]", "", regex=True)
         if decimal != ".":
             spelled = spelled.str.replace(".", "?", regex=False)  # a point has no meaning then: 1.234 may be 1234

@@ -137,23 +137,31 @@ def order_of_readings(codes: NDArray[np.integer], times: IntArray) -> NDArray[np
     return None if (times[1:] >= times[:-1]).all() else np.argsort(times, kind="stable").astype(small)
 
 
-def without_bad_readings(raw: RawTable, taken: Collection[str], notebook: Notebook) -> RawTable:
-    """Return a table without its columns of quality; readings that these call bad are missing."""
+def without_bad_readings(
+    raw: RawTable, taken: Collection[str], notebook: Notebook, beside: Mapping[str, str] | None = None
+) -> RawTable:
+    """Return a table without its columns of quality; readings that these call bad are missing.
+
+    beside : the columns of quality, and the column that each is about, if they are known.
+    """
     frame = raw.frame
-    quality = [name for name in frame.columns if name not in taken and is_quality(name, frame[name])]
-    if not quality:
-        return raw
-    names = [name for name in frame.columns if not _is_clock(frame[name], name, raw)]
-    beside = {name: tag for name in quality if (tag := tag_of(name, names)) is not None and tag not in quality}
-    masked, total = {}, 0
-    for name, tag in beside.items():
-        bad = is_bad(frame[name]) & frame[tag].notna().to_numpy()
-        notebook.bad[tag] = notebook.bad.get(tag, 0) + int(bad.sum())
-        if bad.any():
-            masked[tag] = frame[tag].mask(bad)
-            total += int(bad.sum())
+    if beside is None:
+        quality = [name for name in frame.columns if name not in taken and is_quality(name, frame[name])]
+        if not quality:
+            return raw
+        names = [name for name in frame.columns if not _is_clock(frame[name], name, raw)]
+        beside = {name: tag for name in quality if (tag := tag_of(name, names)) is not None and tag not in quality}
     if not beside:
         return raw
+    masked: dict[str, pd.Series[Any]] = {}
+    total = 0
+    for name, tag in beside.items():
+        readings = masked.get(tag, frame[tag])
+        bad = is_bad(frame[name], name) & readings.notna().to_numpy()
+        notebook.bad[tag] = notebook.bad.get(tag, 0) + int(bad.sum())
+        if bad.any():
+            masked[tag] = readings.mask(bad)
+            total += int(bad.sum())
     said = f"{counted(total, 'reading')} of {raw.name} taken as missing, being bad by {in_columns(beside)}."
     if not total:
         said = f"No reading of {raw.name} is bad by {in_columns(beside)}."
@@ -162,21 +170,33 @@ def without_bad_readings(raw: RawTable, taken: Collection[str], notebook: Notebo
 
 
 def area_readings(
-    raw: RawTable, clock_name: str, times: pd.DatetimeIndex, names: Sequence[str], options: ValueOptions, log: Notebook
+    raw: RawTable,
+    clock: Clock,
+    names: Sequence[str],
+    options: ValueOptions,
+    log: Notebook,
+    known: Alignment | None = None,
 ) -> TagReadings:
-    """Make readings of a table with one clock; an empty cell is a missing reading, or none if most cells are empty."""
-    stamps = microseconds(times)
+    """Make readings of a table with one clock; an empty cell is a missing reading, or none if most cells are empty.
+
+    known : of a model, by which streams decide on empty cells, and so do we.
+    """
+    assert clock.times is not None
+    places = {} if known is None else {name: code for code, name in enumerate(known.names)}
+    stamps = microseconds(clock.times)
     reader = options.reader(raw.decimal, raw.name)
     columns = {}
     for name in names:
         there = raw.frame[name].notna().to_numpy()
         rows = np.flatnonzero(there)
-        own_clock = len(rows) > 1 and (np.diff(rows) == 1).sum() < SHARED * (len(rows) - 1)
+        own_clock = len(rows) > 1 and bool((np.diff(rows) == 1).sum() < SHARED * (len(rows) - 1))
+        if known is not None and name in places:
+            own_clock = not known.is_read_in_each_step(places[name])
         columns[name] = (stamps, raw.frame[name], there if own_clock else np.ones(len(there), dtype=np.bool_))
     note_missing_times(stamps, raw.name, log)
-    found = TagReadings.of(raw.name, columns, times.tz, clock_name, reader, raw.units)
+    found = TagReadings.of(raw.name, columns, clock.times.tz, str(clock.name), reader, raw.units)
     reader.note(log)
-    return found
+    return replace(found, time_reader=clock.reader)
 
 
 def note_missing_times(stamps: IntArray, source: str, notebook: Notebook) -> None:
@@ -445,10 +465,7 @@ def align_all(
     if not areas:
         raise TableError(f"No column of {notebook.source} is left as an input.")
     refuse_some_zones([area.name for area in areas], [area.zone for area in areas])
-    common, whole = common_period([area.name for area in areas], [area.times for area in areas])
-    if common < _HARDLY * whole:
-        said = f"The areas overlap in {duration_in_words(common / 1e6)} of {duration_in_words(whole / 1e6)} only;"
-        notebook.add("short overlap", f"{said} elsewhere the values of some are missing.", len(areas))
+    check_common_period([area.name for area in areas], [area.times for area in areas], notebook)
     names = [name for area in areas for name in area.names]
     words = {name: some for area in areas for name, some in area.words.items()}
     starts = np.cumsum([0, *(len(area.names) for area in areas)])
@@ -496,8 +513,8 @@ def align_all(
     return frame, index, plan, notes
 
 
-def common_period(names: Sequence[str], times: Sequence[IntArray]) -> tuple[int, int]:
-    """Return how long all areas have readings, and how long any has; raise if there is no time at which all have."""
+def check_common_period(names: Sequence[str], times: Sequence[IntArray], notebook: Notebook) -> None:
+    """Raise if there is no time at which all areas have readings; note it if that is only a part of the whole."""
     empty = [name for name, some in zip(names, times, strict=True) if not len(some)]
     if empty:
         raise TableError(f"{listed(empty)} has no reading with a time. Check that the export was complete.")
@@ -510,7 +527,10 @@ def common_period(names: Sequence[str], times: Sequence[IntArray]) -> tuple[int,
             f"The areas have no time in common, so that they cannot be joined ({'; '.join(spans[:4])}). Export them "
             f"for the same period, or read them apart."
         )
-    return min(lasts) - max(firsts), max(lasts) - min(firsts)
+    common, whole = min(lasts) - max(firsts), max(lasts) - min(firsts)
+    if common < _HARDLY * whole:
+        said = f"The areas overlap in {duration_in_words(common / 1e6)} of {duration_in_words(whole / 1e6)} only;"
+        notebook.add("short overlap", f"{said} elsewhere the values of some are missing.", len(names))
 
 
 def _shown(microseconds_: int) -> str:

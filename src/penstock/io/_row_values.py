@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from penstock._types import BoolArray, FloatArray
+from penstock.io._clock import is_time_name
 from penstock.io._layout import is_missing
+from penstock.io._reading_columns import tag_of_object
 from penstock.io.feeds import LONGEST, InputError
-from penstock.io.quality import BAD_WORDS, is_bad
+from penstock.io.quality import BAD_WORDS, is_bad, is_quality_name
 from penstock.io.times import TimeOptions, TimeReader
 
-_TIME_NAMES = ("time", "timestamp", "date", "datetime")
 _PERHAPS_TIME = "t"  # or a temperature
 BOM = b"\xef\xbb\xbf"
 _LONGEST_QUOTE, _MOST_NAMES = 40, 20  # characters of a value, and names, in a message
@@ -47,6 +48,8 @@ class TableOptions:
         Further ones, which the stream may lack.
     times : TimeOptions
         What is known of how times are written.
+    missing : tuple of str
+        Further texts that stand for a missing reading.
     readings : "", "perhaps" or "always"
         Whether rows may be single readings (tag, time, value), or have some of the columns only; or always are.
 
@@ -67,6 +70,7 @@ class TableOptions:
     times: TimeOptions = field(default_factory=TimeOptions)
     texts_if_there: tuple[str, ...] = ()
     readings: str = ""
+    missing: tuple[str, ...] = ()
 
     def for_columns(self, names: Sequence[str]) -> TableOptions:
         """Return these options for a stream with these columns: of `texts_if_there` those that it has are `texts`."""
@@ -76,7 +80,7 @@ class TableOptions:
 
 @dataclass(frozen=True)
 class Quality:
-    """A column that says which readings of another are bad: both by number, and some of its values.
+    """A column that says which readings of another are bad: both by number, some of its values, and its name.
 
     >>> Quality(1, 0, ("192", "24")).bad(["192", "0", None])
     array([False,  True, False])
@@ -85,10 +89,11 @@ class Quality:
     place: int
     of: int
     known: tuple[str, ...]  # by which the kind of codes is recognised: 0 alone may be good or bad
+    name: str = ""
 
     def bad(self, texts: Sequence[str | None]) -> BoolArray:
         """Return which of these call a reading bad."""
-        return is_bad([*self.known, *texts])[len(self.known) :]
+        return is_bad([*self.known, *texts], self.name)[len(self.known) :]
 
 
 @dataclass(frozen=True)
@@ -108,6 +113,19 @@ class Columns:
     def variable_names(self) -> tuple[str, ...]:
         return tuple(self.names[number] for number in self.variables)
 
+    def chosen_by(self, options: TableOptions) -> Columns:
+        """Return the columns that options name, where they name other ones than before; InputError if one is not there.
+
+        >>> Columns(("time", "flow", "oil"), 0, (1, 2)).chosen_by(TableOptions(columns=("oil",))).variable_names
+        ('oil',)
+        """
+        options = options.for_columns(self.names)
+        if self.reading or self.sparse or not (options.columns or options.texts):
+            return self
+        check_options(self.names, options)
+        variables = tuple(self.names.index(name) for name in options.columns if name not in options.exclude)
+        return replace(self, variables=variables, texts=tuple(map(self.names.index, options.texts)))
+
     def state(self) -> dict[str, Any]:
         texts = {"texts": list(self.texts)} if self.texts else {}
         clock = {} if self.clock is None else {"clock": self.clock}
@@ -126,7 +144,9 @@ class Columns:
     def restore(cls, state: dict[str, Any]) -> Columns:
         """Return the columns whose `state()` this is; ValueError, TypeError or LookupError if it is none."""
         texts = tuple(state.get("texts", ()))
-        quality = tuple(Quality(place, of, tuple(map(str, known))) for place, of, known in state["quality"])
+        quality = tuple(
+            Quality(place, of, tuple(map(str, known)), state["names"][place]) for place, of, known in state["quality"]
+        )
         kind = (bool(state["reading"]), bool(state["sparse"]), quality)
         columns = cls(tuple(state["names"]), state["time"], tuple(state["variables"]), texts, state.get("clock"), *kind)
         places = [*columns.variables, *texts, *(place for each in quality for place in (each.place, each.of))]
@@ -170,7 +190,7 @@ def time_by_name(
     """Return a column to pass on as the time, though it cannot be read as one."""
     free = [number for number, name in enumerate(names) if name not in taken]
     for number in free:
-        if names[number].strip().lower() in _TIME_NAMES:
+        if is_time_name(names[number]) and names[number].strip().lower() != _PERHAPS_TIME:
             return number
     if 0 in free and _is_text(first[0]):
         return 0
@@ -251,7 +271,7 @@ class JsonRows:
     def __init__(self, columns: Columns, options: TableOptions, reader: TimeReader | None = None) -> None:
         self.columns = columns
         self.reader = reader  # of the time; None as long as no time was there that can be read
-        self._names = columns.variable_names
+        self._names, self._missing = columns.variable_names, frozenset(options.missing)
         # With --columns, other keys do not matter; without, a new one is a column that is not watched.
         self._known = None if options.columns or options.texts else frozenset(columns.names)
 
@@ -262,7 +282,7 @@ class JsonRows:
         if not first:
             raise LineError("an object without any key")
         names = list(first)
-        if options.readings and (found := _reading_keys(names, options)) is not None:
+        if options.readings and (found := _reading_keys(first, options)) is not None:
             return cls(found, options)
         options = options.for_columns(names)
         check_options(names, options)
@@ -289,7 +309,7 @@ class JsonRows:
                 if self._known is not None and not self._known.issuperset(values):
                     new = next(key for key in values if key not in self._known)
                     raise LineError(f"key {quoted(new)} was not in the first object")
-                row = [_json_number(values.get(name), name) for name in self._names]
+                row = [_json_number(self._there(values.get(name)), name) for name in self._names]
                 when = None if time is None else values.get(time)
                 if isinstance(when, dict | list):
                     raise LineError("its time is neither a text nor a number")
@@ -307,22 +327,23 @@ class JsonRows:
         table = np.array(kept, dtype=np.float64).reshape(len(kept), len(self._names))
         return Parsed(table, None if time is None else times, faults, texts)
 
+    def _there(self, value: Any) -> Any:
+        return None if isinstance(value, str) and value.strip() in self._missing else value
+
     def state(self) -> dict[str, Any]:
         reader = None if self.reader is None else self.reader.state()
         return {"format": "jsonl", "reader": reader, **self.columns.state()}
 
 
-def _reading_keys(names: list[str], options: TableOptions) -> Columns | None:
-    """Return the columns of objects that are readings, by the keys of the first; None if they are whole rows."""
-    from penstock.io._combine import reading_columns  # which imports what reads tables
-
-    wanted = (*options.columns, *options.texts)
-    time = options.time if options.time in names else next((name for name in names if _is_time(name)), None)
-    tag, value, _ = reading_columns(names)
+def _reading_keys(first: dict[str, Any], options: TableOptions) -> Columns | None:
+    """Return the columns of objects that are readings, by the first; None if they are whole rows."""
+    wanted, names = (*options.columns, *options.texts), list(first)
+    time = options.time if options.time in names else next(filter(is_time_name, names), None)
+    tag, value = tag_of_object(first, wanted)
     if tag and value and not set(wanted) & set(names):
-        quality = [name for name in names if name.casefold() in ("quality", "status", "opcquality", "validity")][:1]
+        quality = [name for name in names if is_quality_name(name) or name == "q"][:1]
         places = tuple(names.index(name) for name in (tag, value, *quality))
-        said = tuple(Quality(place, places[1], ()) for place in places[2:])
+        said = tuple(Quality(place, places[1], (), names[place]) for place in places[2:])
         return Columns(
             tuple(names), None if time is None else names.index(time), (), places, reading=True, quality=said
         )
@@ -332,10 +353,6 @@ def _reading_keys(names: list[str], options: TableOptions) -> Columns | None:
     every = [time, *wanted]
     variables, texts = (tuple(map(every.index, names)) for names in (options.columns, options.texts))
     return Columns(tuple(every), 0, variables, texts, sparse=True)
-
-
-def _is_time(name: str) -> bool:
-    return name.strip().lower() in (*_TIME_NAMES, _PERHAPS_TIME, "ts", "t_stamp", "_time")
 
 
 def _object(line: bytes) -> dict[str, Any]:

@@ -27,7 +27,7 @@ import pandas as pd
 from penstock._messages import counted, listed, option, quoted
 from penstock._types import FloatArray
 from penstock.io._clock import seems_time
-from penstock.io._combine import RawTable, own_names, reading_columns
+from penstock.io._combine import RawTable, own_names
 from penstock.io._encodings import UTF8, TextEncoding, find_encoding, marked_encoding
 from penstock.io._inner_lines import InnerLines, find_inner_lines
 from penstock.io._layout import (
@@ -43,6 +43,7 @@ from penstock.io._layout import (
     single_blanks,
 )
 from penstock.io._long_text import MOST_EXPECTED, PIECE, read_in_pieces
+from penstock.io._reading_columns import named_reading_columns
 from penstock.io.table import Notebook, TableError
 
 LONGEST_LINE = 64 * 2**20  # bytes
@@ -480,7 +481,7 @@ def column_names(layout: Layout, name: str) -> tuple[list[str], tuple[str, ...]]
 
 def _read_readings(source: TextSource, encoding: TextEncoding, layout: Layout, names: list[str]) -> pd.DataFrame | None:
     """Read a long text with a row for each reading in pieces; None if it is none, or cannot be read so."""
-    tag, value, _ = reading_columns(names)
+    tag, value, _ = named_reading_columns(names)
     if source.most_bytes < _LONG or not tag or not value:
         return None
     with _rows(source, encoding, layout) as stream:

@@ -29,7 +29,7 @@ _MONTHS = {
     month: number
     for number, months in enumerate(
         (
-            "jan,ene,gen,sty,янв", "feb,fév,fev,lut,фев", "mar,mär,mrz,mae,mrt,мар", "apr,avr,abr,kwi,апр",
+            "jan,ene,gen,sty,янв", "feb,fév,fev,lut,şub,фев", "mar,mär,mrz,mae,mrt,мар", "apr,avr,abr,kwi,апр",
             "may,mai,mei,mag,maj,мая,май", "jun,juin,giu,cze,июн", "jul,juil,lug,lip,июл",
             "aug,aoû,aou,ago,sie,авг", "sep,set,wrz,сен", "oct,okt,ott,out,paź,окт", "nov,lis,ноя",
             "dec,dez,déc,dic,des,gru,дек",
@@ -45,19 +45,31 @@ _ZONES = {
     "aedt": 660,
 }  # fmt: skip
 _EASTERN = re.compile(
-    r"(\d+)\s?[年년]\s*(\d+)\s?[月월]\s*(\d+)\s?[日일]\s*(?:(\d+)\s?[時时点시]\s*(?:(\d+)\s?[分분]?)?\s*(?:(\d+)\s?[秒초])?)?(.*)"
+    r"(令和|平成)?(\d+|元)\s?[年년]\s*(\d+)\s?[月월]\s*(\d+)\s?[日일]\s*(?:(\d+)\s?[時时点시]\s*(?:(\d+)\s?[分분]?)?\s*(?:(\d+)\s?[秒초])?)?(.*)"
 )
 _EASTERN_HALF = re.compile(r"(오전|上午|午前|오후|下午|午後)\s*(\d[\d:.]*)")  # before noon, and after
 _MORNING = ("오전", "上午", "午前")
+_ERAS = {"令和": 2018, "平成": 1988}  # the years before the first of an era of Japan
+_FRENCH = re.compile(r"(?<=\d)\s?h\s?(\d\d)(?:\s?m(?:in|n)?\.?(?:\s?(\d\d)\s?s(?:ec)?\.?)?)?(?!\d)", re.IGNORECASE)
+_TYPED = re.compile(r"(?:L?DT|DTL|DATE_AND_TIME)#", re.IGNORECASE)  # as IEC 61131-3 writes constants
+_SPAN = re.compile(r"(\S.{5,}?)\s*(?:/|\s[-–—]|\bto\b|\bbis\b)\s*(\S.{3,})", re.DOTALL)  # from … to
+_WORDS = re.compile(  # Spanish, "at" in some languages, the name of a zone
+    r"(?<=\w) del?(?= )|(?<=\d),? (?:klo|kl\.?|um|at|à|às|alle|ore|o)(?= \d)|\s?\([^()]*\)$", re.IGNORECASE
+)
+_ODD = re.compile(  # what one of these is needed for
+    r"\d\s?h\s?\d|#|\)| de |\d,? [a-zà]{1,4}\.? \d|\s[-–—]\s|\d.?/\d{4}-|\b(?:to|bis)\b", re.IGNORECASE
+)
 _LETTER = "[a-zà-öø-ÿÀ-ÖØ-Þźа-яА-Я]"
 _WEEKDAY = (
     r"(?:(?:mon?|tue?|wed?|thu?|fri?|sat?|sun?|di|mi|do|fr|sa|so|lun|mar|mer|jeu|ven|sam|dim|jue|vie|dom|gio)"
     rf"{_LETTER}*\.?,? )?"
 )
 _DATE = (
-    r"(?:(?P<n1>\d{1,4})(?P<sign>[-./])\s?(?P<n2>\d{1,2})(?P=sign)\s?(?P<n3>\d{1,4})"  # 31.12.2024, 2024-12-31
+    r"(?:(?P<n1>\d{1,4})(?P<sign>[-./])\s?(?P<n2>\d{1,2})(?P=sign)\s?(?P<n3>\d{1,4})\.?"  # 31.12.2024, 2024-12-31
     rf"|(?P<d1>\d{{1,4}})[-. ]{{0,2}}(?P<word>{_LETTER}{{3,10}})[-., ]{{0,2}}(?P<d2>\d{{1,4}})(?: г\.?)?"  # 5-Jan-24
     rf"|(?P<first_word>{_LETTER}{{3,10}})\.? (?P<d3>\d{{1,2}})(?:st|nd|rd|th)?,? (?P<d4>\d{{2}}|\d{{4}})"  # Jan 5, 24
+    r"|(?P<week_year>\d{4})-?W(?P<week>\d\d)-?(?P<weekday>[1-7])"  # 2024-W01-1
+    r"|(?P<ordinal_year>\d{4})-(?P<ordinal>\d{3})"  # 2024-366
     r"|(?P<compact>\d{8}|\d{12}|\d{14}))"  # 20241231
 )
 _HALF = r"(?:\s?(?P<half>[ap])\.?\s?m\.?)?(?:\s?uhr\b)?"
@@ -113,24 +125,34 @@ def is_time(text: str) -> bool:
     >>> [is_time(text) for text in ("31.12.2024 13:45", "5-Jan-24", "Dec 31, 2024 1:45 PM", "pump 3", "10:00")]
     [True, True, True, False, False]
     """
-    return _way_of(_western(text)) is not None
+    return _way_of(_plainly(text)) is not None
 
 
-def _western(text: str) -> str:
-    """Return a date of China, Japan or Korea with signs between its numbers.
+def _plainly(text: str) -> str:
+    """Return a time as most write it: the begin of a span, and dates of France, China, Japan and Korea.
 
-    >>> _western("2024年3月5日 7時05分"), _western("2024년 3월 5일 7시 5분 9초"), _western("5.3.2024")
+    >>> _plainly("2024年3月5日 7時05分"), _plainly("2024년 3월 5일 7시 5분 9초"), _plainly("5.3.2024")
     ('2024-3-5 7:05', '2024-3-5 7:5:9', '5.3.2024')
-    >>> _western("2024/3/5 下午 1:30")
-    '2024/3/5 1:30 pm'
+    >>> _plainly("2024/3/5 下午 1:30"), _plainly("令和6年3月5日"), _plainly("5 mars 2024 7h05")
+    ('2024/3/5 1:30 pm', '2024-3-5', '5 mars 2024 7:05')
+    >>> _plainly("5.3.2024 07:00 - 5.3.2024 08:00"), _plainly("DT#2024-03-05-07:00:00"), _plainly("5 de mayo de 2024")
+    ('5.3.2024 07:00', '2024-03-05-07:00:00', '5 mayo 2024')
     """
+    if _ODD.search(text):
+        text = _WORDS.sub("", _TYPED.sub("", text))
+        text = _FRENCH.sub(lambda found: f":{found[1]}" + (f":{found[2]}" if found[2] else ""), text)
+        span = _SPAN.fullmatch(text)
+        if span is not None and _way_of(span[1].strip()) is not None:
+            ends = _way_of(span[2].strip()) is not None or is_clock_alone(span[2])
+            text = span[1].strip() if ends else text
     if text.isascii():
         return text
     text = _EASTERN_HALF.sub(lambda found: f"{found[2]} {'am' if found[1] in _MORNING else 'pm'}", text)
     found = _EASTERN.fullmatch(text.strip())
     if found is None:
         return text
-    year, month, day, hour, minute, second, rest = found.groups()
+    era, count, month, day, hour, minute, second, rest = found.groups()
+    year = count if era is None else _ERAS[era] + (1 if count == "元" else int(count))
     clock = "" if hour is None else f" {hour}:{minute or '00'}" + ("" if second is None else f":{second}")
     return f"{year}-{month}-{day}{clock}" + (f" {rest.strip()}" if rest.strip() else "")
 
@@ -193,11 +215,12 @@ def read_times(texts: Sequence[str], day_first: bool | None = None) -> TextTimes
     if alike is not None:
         return alike
     # Without blanks around them and with plain blanks inside; "" for one too long for a time.
-    plain = "".join(texts).isascii()
+    together = "\n".join(islice(texts, _MOST_WAYS))
+    plain = "".join(texts).isascii() and not _ODD.search(together)
     texts = [
         ""
         if len(text) >= _LONGEST
-        else (text if plain and "\n" not in text else _western(text.translate(_SPACES))).strip()
+        else (text if plain and "\n" not in text else _plainly(text.translate(_SPACES))).strip()
         for text in texts
     ]
     result = TextTimes(np.full(len(texts), "NaT", dtype="M8[us]"), np.full(len(texts), NAIVE, dtype=np.int64))
@@ -300,6 +323,10 @@ def _date_directives(parts: dict[str, str | None]) -> tuple[dict[str, str], ...]
     """Return group of the pattern → directive of strptime; two if the day may be first or second, none if no date."""
     if compact := parts["compact"]:
         return ({"compact": "%Y%m%d" + {8: "", 12: "%H%M", 14: "%H%M%S"}[len(compact)]},)
+    if parts["week"]:
+        return ({"week_year": "%G", "week": "%V", "weekday": "%u"},)
+    if parts["ordinal"]:
+        return ({"ordinal_year": "%Y", "ordinal": "%j"},)
     one, two = ("n1", "n3") if parts["n1"] else ("d1", "d2") if parts["d1"] else ("d3", "d4")
     first, last = parts[one] or "", parts[two] or ""
     month = {"n2": "%m", "word": "%m", "first_word": "%m"}  # groups that do not match are passed over

@@ -115,6 +115,10 @@ class Alignment:
     def names(self) -> tuple[str, ...]:
         return tuple(tag.name for tag in self.tags)
 
+    def is_read_in_each_step(self, code: int) -> bool:
+        """Return whether a tag is read in every step: an empty cell of a table is then a missing reading."""
+        return 0 < self.tags[code].interval <= self.step
+
     def state(self) -> dict[str, Any]:
         """Return what `restore` takes: plain values and arrays."""
         return {

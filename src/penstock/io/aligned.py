@@ -16,7 +16,7 @@ import numpy as np
 
 from penstock._messages import counted, quoted
 from penstock._types import FloatArray
-from penstock.io._layout import is_missing
+from penstock.io._layout import is_missing, without_groups
 from penstock.io._row_values import Columns, LineError, TableOptions, to_number
 from penstock.io.align import AlignedRows, AlignedTag, Aligner, Alignment
 from penstock.io.feeds import InputError
@@ -43,10 +43,20 @@ class Aligning:
         Seconds for which a reading may come after the end of its step.
     always : bool
         Whether all rows are put on the clock; else only rows that are single readings.
+    missing : texts
+        Further ones that stand for a missing reading.
     """
 
-    def __init__(self, alignment: Alignment, texts: Sequence[str] = (), late: float = 0.0, always: bool = True) -> None:
+    def __init__(
+        self,
+        alignment: Alignment,
+        texts: Sequence[str] = (),
+        late: float = 0.0,
+        always: bool = True,
+        missing: Sequence[str] = (),
+    ) -> None:
         self.always = always
+        self._missing = frozenset(missing)
         self._aligner = Aligner(alignment, round(late * _SECOND))
         self._codes = {name: code for code, name in enumerate(alignment.names)}
         self._texts = tuple(name for name in alignment.names if name in texts)
@@ -108,15 +118,21 @@ class Aligning:
             if name != "alignment"
         }
         numbers = {name: [None if math.isnan(x) else x for x in state[name]] for name in ("values", "last_values")}
-        return {**state, **numbers, "words": self._words}
+        return {**state, **numbers, "words": self._words, "tags": list(self._codes)}
+
+    def fits(self, state: dict[str, Any] | None) -> bool:
+        """Return whether a state has the readings of these tags; True for None, which has none."""
+        return state is None or state["tags"] == list(self._codes)
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state; ValueError, TypeError or LookupError if it does not fit."""
         words = state["words"]
+        if state["tags"] != list(self._codes):
+            raise ValueError("its tags are not those of the model")
         are_texts = all(isinstance(word, str) for some in words.values() for word in some)
         if words.keys() != self._words.keys() or not are_texts:
             raise ValueError("its tags of text are not those of the model")
-        plain = {name: value for name, value in state.items() if name != "words"}
+        plain = {name: value for name, value in state.items() if name not in ("words", "tags")}
         for name in ("values", "last_values"):
             plain[name] = [math.nan if number is None else number for number in plain[name]]
         kinds = {
@@ -133,7 +149,9 @@ class Aligning:
         """Return the readings of rows of one reading each; a row that is none is a fault."""
         tag, value, *about = (batch.texts[columns.names[place]] for place in columns.texts)
         assert batch.seconds is not None
-        bad = columns.quality[0].bad(about[0]) if about else np.zeros(len(tag), dtype=np.bool_)
+        bad = np.zeros(len(tag), dtype=np.bool_)
+        for quality, texts in zip(columns.quality, about, strict=True):
+            bad |= quality.bad(texts)
         codes: list[int] = []
         kept: list[int] = []
         values: list[float] = []
@@ -167,7 +185,7 @@ class Aligning:
         known = [place for place, name in enumerate(names) if name in self._codes]
         codes = np.array([self._codes[names[place]] for place in known], dtype=np.int64)
         values = values[:, known]
-        often = np.array([0 < alignment.tags[code].interval <= alignment.step for code in codes], dtype=np.bool_)
+        often = np.array([alignment.is_read_in_each_step(code) for code in codes], dtype=np.bool_)
         timed = np.isfinite(batch.seconds)
         if columns.sparse:
             often[:] = False
@@ -177,11 +195,12 @@ class Aligning:
 
     def _value(self, name: str, text: str | None) -> float:
         """Return the number of a reading, or of its word; NaN for a missing one, and for what historians write then."""
-        if text is None:
+        if text is None or text in self._missing:
             return math.nan
         if name in self._words:
             return math.nan if text.casefold() in BAD_WORDS else self._coded(name, [text])[0]
-        return to_number(text.replace(",", ".") if "." not in text else text, name, shown=text)
+        plain = without_groups(text)
+        return to_number(plain.replace(",", ".") if "." not in plain else plain, name, shown=text)
 
     def _coded(self, name: str, texts: Sequence[str | None]) -> list[float]:
         """Return texts as numbers of the words of their tag."""

@@ -57,36 +57,42 @@ _UNCERTAIN = frozenset(
         "неопределённое", "сомнительное", "不确定", "可疑", "不確か", "不確定", "불확실",
     ]
 )  # fmt: skip
-_OTHER_GOOD = frozenset(["ok", "o.k.", "normal", "正常", "정상", "норма"])
-_MOST_WORDS = 50  # different ones
+_OTHER_GOOD = frozenset(["ok", "o.k.", "normal", "正常", "정상", "норма", "true", "g"])
+_LETTERS = frozenset("gbu")  # good, bad and uncertain
+_MOST_WORDS = 101  # different ones: as many as there are per cents
 
 _WORD = (
     r"(?:opc|data|tag|ua)?[ _.-]?(?:quality|qual|qualität|qualitaet|qualité|qualite|calidad|güte|guete|qualità"
     r"|qualidade|kwaliteit|kvalitet|jakość|kvalita|kalite|качество|достоверность|质量|品质|品質|품질)"
-    r"(?:[ _.-]?(?:code|flag|detail|bits?|status|string|text|name))?"
+    r"(?:[ _.-]?s?(?:code|flag|detail|desc|description|bits?|status|string|text|name))?|qc|qstatus|confidence"
+    r"|data[ _]?integrity|(?:is[ _]?|percent[ _]?)?good|(?:is[ _]?)?valid(?:ity)?|gültig|gueltig"
     r"|(?:opc|data|quality|tag)?[ _.-]?(?:status|statut|estado|stato|stan|статус|状态|狀態|状態|상태)(?:[ _.-]?code)?"
 )
 _PLAIN = re.compile(rf"(?:{_WORD})(?:[ _.-]*\(?\d+\)?)?", re.IGNORECASE)
-_AFTER = re.compile(rf"(?P<tag>.*?[^\s_.:/|\[(-])[\s_.:/|-]*[\s_.:/|\[(-](?:{_WORD})[\])]?", re.IGNORECASE)
+_AFTER = re.compile(rf"(?P<tag>.*?[^\s_.:/,|\[(-])[\s_.:/,|-]*[\s_.:/,|\[(-](?:{_WORD})[\])]?", re.IGNORECASE)
 _CAMEL = re.compile(r"(?P<tag>.*[a-zäöü0-9])(?:Opc)?(?:Quality|Status|Qualität)(?:Code|Flag|Detail)?")
 _BEFORE = re.compile(
-    rf"(?:{_WORD})[\s_.:/|-]*[\s_.:/|\[(-](?:(?:of|von|de|for)[\s_])?(?P<tag>[^\s_.:/|(\[-].*?)[\])]?", re.IGNORECASE
+    rf"(?:{_WORD})[\s_.:/,|-]*[\s_.:/,|\[(-](?:(?:of|von|de|for)[\s_])?(?P<tag>[^\s_.:/,|(\[-].*?)[\])]?", re.IGNORECASE
 )
 _UNIT = re.compile(r"\s*[\[(][^\])]*[\])]\s*$")
-_VALUE = re.compile(r"(?:[\s_.:/|-]*(?:value|val|wert|valeur|valor|messwert|reading|pv))$", re.IGNORECASE)
+_VALUE = re.compile(r"(?:[\s_.:/,|-]*(?:value|val|wert|valeur|valor|messwert|reading|pv))$", re.IGNORECASE)
 
 _LOW_BYTE, _LARGEST_DA = 256, 65_535
-_GOOD_DA = frozenset(code + limit for code in (192, 216) for limit in range(4))
-_UNCERTAIN_DA = frozenset(code + limit for code in (64, 68, 80, 84, 88) for limit in range(4))
+# 128 to 191 are good in the codes of PROFIBUS PA, which WinCC writes, and stand for nothing in those of OPC.
+_GOOD_DA = frozenset([*(code + limit for code in (192, 216) for limit in range(4)), *range(128, 192)])
+_UNCERTAIN_DA = frozenset(code + limit for code in (64, 68, 72, 76, 80, 84, 88) for limit in range(4))
 _BAD_DA = frozenset(code + limit for code in (0, 4, 8, 12, 16, 20, 24, 28, 32) for limit in range(4))
 _UA_UNCERTAIN, _UA_BAD, _UA_END = 2.0**30, 2.0**31, 2.0**32
+_SAYS_GOOD = re.compile(r"(?:.*[\s_.:/,|-])?(?:is[ _]?)?(?:good|valid(?:ity)?|gültig|gueltig)", re.IGNORECASE)  # if 1
+_SAYS_SHARE = re.compile(r"(?:.*[\s_.:/,|-])?(?:confidence|percent[ _]?good)", re.IGNORECASE)  # in per cent
 
 
 def is_quality(name: str, values: Any) -> bool:
     """Return whether a column says how good readings are: it is named like that, and has such words or codes.
 
     Words are good, bad, uncertain and the like. Codes are those of OPC: 192 is good, 64 uncertain and 0 bad, with the
-    codes between; or the long ones of OPC UA. A code of 0 alone, or 0 and 1, says nothing, as systems differ.
+    codes between; or the long ones of OPC UA; or per cent, of which 0 is bad. A code of 0 alone, or 0 and 1, says
+    nothing, as systems differ, but where the name says "good" or "valid".
 
     name : of the column.
     values : its values, as texts or numbers; missing ones do not count.
@@ -102,24 +108,44 @@ def is_quality(name: str, values: Any) -> bool:
     if not 0 < len(different) <= _MOST_WORDS:
         return False
     numbers = _as_numbers(different)
-    if numbers is not None:
-        return _are_da(numbers) or _are_ua(numbers)
-    words = [str(word).strip() for word in different]
-    strong = any(
-        _is_good(word, strong=True) or _is_bad_word(word, strong=True) or _is_uncertain(word) for word in words
-    )
-    known = all(_is_good(word) or _is_bad_word(word) or _is_uncertain(word) for word in words)
+    if numbers is not None and _SAYS_SHARE.fullmatch(name.strip()):
+        return _are_shares(numbers)
+    if numbers is not None and _SAYS_GOOD.fullmatch(name.strip()):
+        return set(numbers.tolist()) <= {0.0, 1.0} or _are_da(numbers)
     says_quality = re.search(r"status", name, re.IGNORECASE) is None
-    ok = any(word.casefold() in ("ok", "o.k.") for word in words) and len(words) > 1
-    return known and (strong or (says_quality and ok))
+    if numbers is not None:
+        return _are_da(numbers) or _are_ua(numbers) or (says_quality and set(numbers.tolist()) == {0.0, 100.0})
+    words = [str(word).strip() for word in different]
+    folded = {word.casefold() for word in words}
+    marks = folded <= _LETTERS or folded == {"true", "false"}
+    ok = bool(folded & {"ok", "o.k."}) and len(words) > 1
+    return _are_words(words) and (_are_strong(words) or (says_quality and (ok or marks)))
 
 
-def is_bad(values: Any) -> BoolArray:
+def tells_quality(values: Any) -> bool:
+    """Return whether values can be nothing but quality, whatever the column is called.
+
+    >>> tells_quality(["Good", "Bad"]), tells_quality([192, 192, 24]), tells_quality(["OK", "FAULT"])
+    (True, True, False)
+    """
+    different = _different(values)
+    if not 0 < len(different) <= _MOST_WORDS:
+        return False
+    numbers = _as_numbers(different)
+    if numbers is not None:
+        in_hex = all(str(value)[:2].lower() == "0x" for value in different)
+        return (in_hex or 192.0 in numbers) and _are_da(numbers)
+    words = [str(word).strip() for word in different]
+    return _are_words(words) and _are_strong(words)
+
+
+def is_bad(values: Any, name: str = "") -> BoolArray:
     """Return which readings a quality column calls bad: they are to be treated as missing.
 
     An uncertain reading is not bad: OPC says that it may be used. A missing quality says nothing.
 
     values : (n,) of a column for which `is_quality` holds.
+    name : of the column. Of 0 and 1, 0 is bad where it says "good" or "valid"; else nothing is known of them.
 
     >>> is_bad(["Good", "Bad [Device Failure]", "UNCERTAIN", None]).tolist(), is_bad([192, 24, 64, 0]).tolist()
     ([False, True, False, False], [False, True, False, True])
@@ -130,7 +156,7 @@ def is_bad(values: Any) -> BoolArray:
     codes, different = pd.factorize(column)
     numbers = _as_numbers(list(different))
     if numbers is not None:
-        bad_kinds = _bad_codes(numbers)
+        bad_kinds = _bad_codes(numbers, bool(_SAYS_GOOD.fullmatch(name.strip())))
     else:
         bad_kinds = np.array([_is_bad_word(str(word).strip()) for word in different], dtype=np.bool_)
     return np.append(bad_kinds, False)[codes]  # -1, a missing one, takes the last
@@ -152,7 +178,7 @@ def tag_of(name: str, names: Sequence[str]) -> str | None:
     True
     """
     others = [other for other in names if other != name]
-    if not _PLAIN.fullmatch(name.strip()):
+    if not is_quality_name(name):
         for pattern in (_AFTER, _CAMEL, _BEFORE):
             found = pattern.fullmatch(name.strip())
             tag = None if found is None else _column_of(found["tag"], others)
@@ -169,6 +195,24 @@ def tag_of(name: str, names: Sequence[str]) -> str | None:
     if not since or (len(since) > 1 and not _VALUE.search(since[0])):
         return None
     return since[0]
+
+
+def is_quality_name(name: str) -> bool:
+    """Return whether a column is called as quality is, and not as that of some tag."""
+    return _PLAIN.fullmatch(name.strip()) is not None
+
+
+def _are_words(words: Sequence[str]) -> bool:
+    return all(_is_good(word) or _is_bad_word(word) or _is_uncertain(word) for word in words)
+
+
+def _are_strong(words: Sequence[str]) -> bool:
+    return any(_is_good(word, strong=True) or _is_bad_word(word, strong=True) or _is_uncertain(word) for word in words)
+
+
+def _are_shares(numbers: FloatArray) -> bool:
+    """Return whether numbers are per cent, of good readings or of confidence."""
+    return bool(((numbers >= 0) & (numbers <= 100)).all()) and (100.0 in numbers or 0.0 in numbers)
 
 
 def _named_like_quality(name: str) -> bool:
@@ -190,9 +234,10 @@ def _different(values: Any) -> list[Any]:
 
 
 def _as_numbers(different: Sequence[Any]) -> FloatArray | None:
-    """Return the values as numbers; None if one is no number."""
+    """Return the values as numbers, also those written as 0x80; None if one is no number."""
     try:
-        return np.array([float(value) for value in different], dtype=np.float64)
+        numbers = [int(value, 16) if str(value)[:2].lower() == "0x" else float(value) for value in different]
+        return np.array(numbers, dtype=np.float64)
     except (TypeError, ValueError):
         return None
 
@@ -217,13 +262,14 @@ def _are_whole(codes: FloatArray, largest: float) -> bool:
     )
 
 
-def _bad_codes(codes: FloatArray) -> BoolArray:
+def _bad_codes(codes: FloatArray, says_good: bool) -> BoolArray:
     if _are_da(codes):
         return np.array([int(code) % _LOW_BYTE in _BAD_DA for code in codes], dtype=np.bool_)
     if _are_ua(codes):
         bad: BoolArray = np.where(codes < 0, codes + _UA_END, codes) >= _UA_BAD
         return bad
-    return np.zeros(len(codes), dtype=np.bool_)
+    known = (100.0 in codes and _are_shares(codes)) or (says_good and set(codes.tolist()) <= {0.0, 1.0})
+    return np.asarray((codes == 0.0) & known)
 
 
 def _is_good(word: str, strong: bool = False) -> bool:
@@ -233,10 +279,11 @@ def _is_good(word: str, strong: bool = False) -> bool:
 
 
 def _is_uncertain(word: str) -> bool:
-    return re.split(r"[\W_]", word.casefold(), maxsplit=1)[0] in _UNCERTAIN or bool(re.match(r"Uncertain[A-Z]", word))
+    first = re.split(r"[\W_]", word.casefold(), maxsplit=1)[0]
+    return first in _UNCERTAIN or first == "u" or bool(re.match(r"Uncertain[A-Z]", word))
 
 
 def _is_bad_word(word: str, strong: bool = False) -> bool:
     if _BAD.fullmatch(word) or re.split(r"[\W_]", word.casefold(), maxsplit=1)[0] in _STRONG_BAD:
         return True
-    return not strong and word.casefold() in BAD_WORDS
+    return not strong and (word.casefold() in BAD_WORDS or word.casefold() in ("b", "false"))

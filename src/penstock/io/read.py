@@ -31,7 +31,7 @@ from penstock.io._combine import (
     without_fillers,
 )
 from penstock.io._files import FileOptions, are_areas, files_of, from_memory, is_in_memory, read_files
-from penstock.io._hints import check_orientation, note_clock_changes, spread_stamps
+from penstock.io._hints import PER_SECOND, check_orientation, note_clock_changes, spread_stamps
 from penstock.io._numbers import MissingCodes, numbers_and_texts
 from penstock.io._readings import TagReadings, ValueOptions, pair_readings, without_bad_readings
 from penstock.io._text import TextOptions, default_max_bytes, most_cells
@@ -40,11 +40,11 @@ from penstock.io.sql import is_address, public_address, read_sql
 from penstock.io.table import Notebook, Table, TableError, refuse_unknown
 from penstock.io.times import TimeOptions, TimeReader, as_zone
 
-_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _NO_GROUP = "(none)"  # rows without a value in the column of groups
 _FEWEST_ROWS = 2  # of a group, on average, in a table of
 _ENOUGH = 20  # rows
 _MOST_WITHOUT, _FEW_WITHOUT = 0.2, 20  # share of rows without a time, and number, above which a table is refused
+_YEARS_AHEAD = pd.Timedelta(days=5 * 365)
 _SHARED = 0.3  # of the rows have the stamp of the row before
 _NEARLY_ALL = 0.99  # of the rows are the only one of their kind at their time
 
@@ -77,6 +77,7 @@ def read_table(
     fewest_rows: int = 2,
     group_needed: bool = True,
     time_reader: TimeReader | None = None,
+    words: Sequence[str] = (),
 ) -> Table:
     """Read a table, find its time, and note everything that was changed or is odd.
 
@@ -140,6 +141,8 @@ def read_table(
     time_reader : TimeReader, optional
         How times of the same source were read before (`Table.time_reader`): decides between day and month first, and
         on the unit of numbers, where the values do not.
+    words : texts
+        That stood in place of numbers in a table read before (`Table.words`): they do so here, however often.
 
     Returns
     -------
@@ -175,7 +178,7 @@ def read_table(
         next(iter(_names(group, "group")), None),
     )
     clock = TimeOptions(_names(time, "time"), as_zone(timezone), day_first, time_format, time_reader)
-    codes = MissingCodes.of(missing)
+    codes = replace(MissingCodes.of(missing), words=frozenset(words))
     joining = JoinPlan(
         AlignOptions.of(step, hold),
         ValueOptions(thousands, codes),
@@ -426,6 +429,7 @@ def _made_of(
             if groups is None and combined.alignment is None:
                 times = spread_stamps(times, values, notebook)
             _note_sampling(times, rows, notebook, groups)
+            _note_times_to_come(times, combined.clock.name, notebook)
             if groups is None:
                 _note_long_format(values, times, combined.clock.name, notebook)
         times = times.rename(None)
@@ -435,6 +439,7 @@ def _made_of(
     return Table(
         values, times, clock.name, label, notebook.source, notes, units, group, clock.reader, combined.alignment,
         combined.tags, {name: count for name, count in notebook.bad.items() if name in values},
+        tuple(sorted(notebook.words)),
     )  # fmt: skip
 
 
@@ -559,7 +564,7 @@ def _note_sampling(
     times: pd.DatetimeIndex, rows: IndexArray, notebook: Notebook, groups: _Groups | None = None
 ) -> None:
     """Note how often stamps come twice, and how regular they are; `times` are in order, `rows` their rows."""
-    steps = np.diff(times.asi8) / _PER_SECOND[times.unit]
+    steps = np.diff(times.asi8) / PER_SECOND[times.unit]
     if groups is not None:
         steps = np.where(groups.new(rows), -1.0, steps)  # neither equal nor apart
     repeated = int((steps == 0).sum())
@@ -580,6 +585,15 @@ def _note_sampling(
     if uneven > 0.05 * len(steps) and len(steps) >= 10:
         said = f"Stamps are {usual} apart in the middle, but {uneven:,} of {len(steps):,} distances differ from that by"
         notebook.add("irregular sampling", f"{said} more than a tenth.", uneven)
+
+
+def _note_times_to_come(times: pd.DatetimeIndex, name: str | None, notebook: Notebook) -> None:
+    """Note times that are years ahead of today: probably their unit or origin is another one."""
+    last = times[-1]
+    if last > pd.Timestamp.now(tz=times.tz) + _YEARS_AHEAD:
+        said = f"The times in column {quoted(name)} go up to {last:%Y-%m-%d}. If that cannot be, they are counted in"
+        said = f"{said} another way than was taken: give them as dates."
+        notebook.add("times to come", said, len(times), () if name is None else (name,))
 
 
 def _first(rows: NDArray[np.integer]) -> tuple[int, ...]:

@@ -286,7 +286,7 @@ class RowSource:
         elsewhere = self._feed.lines_elsewhere
         layout = learn_layout(lines[:HEAD_LINES], self._options, notebook, elsewhere, more=not whole)
         if layout is not None:
-            self._parser = CsvRows(layout)
+            self._parser = CsvRows(layout, self._options.missing)
             self.notes = notebook.notes
             for note in self.notes:
                 warnings.warn(str(note), stacklevel=3)
@@ -446,10 +446,11 @@ def restore_parser(state: dict[str, Any], options: TableOptions) -> RowParser:
     """Return the parser whose `state()` this is; ValueError, TypeError or LookupError if it is none."""
     if state["format"] == "jsonl":
         reader = None if state["reader"] is None else TimeReader.restore(state["reader"])
-        return JsonRows(Columns.restore(state), options, reader)
+        return JsonRows(Columns.restore(state).chosen_by(options), options, reader)
     if state["format"] != "csv":
         raise ValueError(f"there is no format {state['format']!r}")
-    return CsvRows(RowLayout.restore(state))
+    layout = RowLayout.restore(state)
+    return CsvRows(replace(layout, columns=layout.columns.chosen_by(options)), options.missing)
 
 
 def _holds_json(line: bytes, options: TableOptions) -> bool:

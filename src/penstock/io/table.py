@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 DOUBTS = (
     "transposed", "thousands", "long format", "two clocks", "ambiguous dates", "contradictory dates", "not a time",
     "time without date", "dates carried on", "repeated stamps",
-    "reset of the clock", "times out of bounds", "broken times",
+    "reset of the clock", "times out of bounds", "broken times", "times to come",
     "times that do not exist", "daylight saving", "mixed offsets", "short overlap", "encoding", "codes for missing?",
     "text among numbers", "mixed text",
 )  # fmt: skip
@@ -103,6 +103,7 @@ class Notebook:
         self.strict = strict
         self.notes: list[Note] = []
         self.bad: dict[str, int] = {}  # readings of bad quality, by tag
+        self.words: set[str] = set()  # that stand in place of numbers
 
     def about(self, kind: str) -> Note | None:
         """Return the first note of this kind, if there is one."""
@@ -160,6 +161,8 @@ class Table:
         Of each of these tags, what its readings are like.
     bad : mapping
         How many readings of a column were taken as missing for their quality, of those with a column of quality beside.
+    words : tuple of str
+        Texts that stand in place of numbers, and were taken as missing.
 
     Examples
     --------
@@ -181,6 +184,7 @@ class Table:
     alignment: Alignment | None = None
     tags: tuple[TagNote, ...] = ()
     bad: Mapping[str, int] = field(default_factory=dict[str, int])
+    words: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:

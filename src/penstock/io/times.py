@@ -37,11 +37,17 @@ _EPOCHS = {
     "microseconds since 1970": (1.0, 1e14, 1e16),
     "nanoseconds since 1970": (1e-3, 1e17, 1e19),
 }
-_TICKS = "ticks of 100 ns since the year 1"  # of .NET; as nanoseconds since 1970 they would be of 1989 to 1991
-_TICKS_RANGE, _TICKS_1970 = (6.21e17, 6.7e17), 621_355_968e9
 # Dates written without separators, and how many digits they have.
 _DIGITS = {"dates as 20241231": 8, "times as 202412311345": 12, "times as 20241231134500": 14}
-UNITS = (*_DIGITS, *_EPOCHS, _TICKS, _EXCEL, COUNT)
+# Unit: the numbers by whose size it is recognised, that of 1970, microseconds of one, and whether it is in UTC. These
+# are looked at before `_EPOCHS`, by which they would be of the seventies, of about 1990, and of 2061 and later.
+_OTHER_EPOCHS = {
+    "ticks of 100 ns since the year 1": (6.21e17, 6.7e17, 621_355_968e9, 0.1, False),  # .NET
+    "ticks of 100 ns since 1601": (1.15e17, 1.6e17, 116_444_736e9, 0.1, True),  # Windows
+    "seconds since 1904": (2.9e9, 6e9, 2_082_844_800.0, 1e6, True),  # LabVIEW, from 1995 on
+    "days as MATLAB counts them": (7e5, 8e5, 719_529.0, _DAY, False),
+}
+UNITS = (*_DIGITS, *_EPOCHS, *_OTHER_EPOCHS, _EXCEL, COUNT)
 _LONGEST_FORMAT = 200  # characters: the time that strptime takes grows with their square
 _LONGEST_NUMBER = 40  # characters
 _LONGEST_COUNT = 1e11  # seconds from a start of their own: 3,000 years
@@ -303,12 +309,12 @@ class ColumnTimes:
         if read is None:
             return
         if read.day_first is not None and read.decided_by != "you":
-            order = "day first" if read.day_first else "month first"
+            order, second = ("day first", "month") if read.day_first else ("month first", "day")
             other = option("day_first", not read.day_first)
             why = {
                 "values": "as days above 12 show",
                 "model": "as when the model was fitted",
-                "order": f"as the order of the rows suggests, though both would be dates; {other} changes it",
+                "order": f"as the order of the rows suggests, though the {second} could be first; {other} changes it",
                 "custom": f"though nothing tells the day from the month; {other} changes it",
             }[read.decided_by]
             kind = "day and month" if read.decided_by in ("values", "model") else "ambiguous dates"
@@ -357,7 +363,8 @@ def paired_times(date: pd.Series[Any], clock: pd.Series[Any], options: TimeOptio
     days, hours = as_texts(date), as_texts(clock)
     if clock.dtype.kind in "iuf":  # 93000 is 9:30, or 930 if none is above 2400
         length = 6 if clock.max() > 2400 else 4
-        hours = [hour and hour.zfill(length) for hour in hours]
+        of_hours = clock.max() <= 24 and bool((clock.dropna().diff().abs() == 1).any())  # and not 24 minutes past 0
+        hours = [hour and (f"{hour}:00" if of_hours else hour.zfill(length)) for hour in hours]
     if options.format is None and any(hour and not day for day, hour in zip(days, hours, strict=True)):
         dated = with_dates(hours, days)
         if dated is not None:
@@ -477,8 +484,9 @@ def _unit_of(numbers: FloatArray, known: TimeReader | None = None) -> str | None
                 times, _ = _from_numbers(there, unit)
                 if digits != 12 or not np.isnat(times).any():
                     return unit
-    if _TICKS_RANGE[0] <= smallest and largest < _TICKS_RANGE[1]:
-        return _TICKS
+    for unit, (low, high, *_) in _OTHER_EPOCHS.items():
+        if low <= smallest and largest < high:
+            return unit
     for unit, (_, low, high) in _EPOCHS.items():
         if low <= smallest and largest < high:
             return unit
@@ -500,8 +508,9 @@ def _from_numbers(numbers: FloatArray, unit: str) -> tuple[Times, int]:
         return read_times([text if len(text) == _DIGITS[unit] else "" for text in texts]).times, NAIVE
     if unit == _EXCEL:
         return _since(_EXCEL_START, numbers, _DAY), NAIVE
-    if unit == _TICKS:
-        return _since(np.datetime64(0, "us"), numbers - _TICKS_1970, 0.1), NAIVE
+    if unit in _OTHER_EPOCHS:
+        *_, of_1970, microseconds, is_utc = _OTHER_EPOCHS[unit]
+        return _since(np.datetime64(0, "us"), numbers - of_1970, microseconds), 0 if is_utc else NAIVE
     return _since(np.datetime64(0, "us"), numbers, _EPOCHS[unit][0]), 0
 
 

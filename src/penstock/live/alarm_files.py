@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from penstock._types import FloatArray
+from penstock.explain import Label, labels_of
 from penstock.io import InputError, TimeReader
 from penstock.live.alarms import AlarmBook, Change, Event, Sensor, Verdict
-from penstock.live.feedback import Label, labels_of
 from penstock.live.options import AlarmRules
 
 ROW_SECONDS = 60.0  # from one row to the next, where there is no time

@@ -6,10 +6,12 @@ All are plain frozen data, and those that come out can be written to JSON and re
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
+
+from penstock.explain import Label, Pattern, new_label_id
 
 ALARM, NO_DATA, STALE_MODEL = "alarm", "no data", "stale model"  # what an alarm is about
 LEADING = 3  # sensors that say whether two incidents have the same cause
@@ -84,6 +86,8 @@ class Verdict:
         Why the row was not judged.
     has_data : bool
         False for a row without any reading: it does not end *no data*.
+    pattern : mapping, optional
+        Evidence by sensor, with the sign of the deviation, of all sensors that are out; None: that of `sensors`.
 
     Examples
     --------
@@ -101,6 +105,19 @@ class Verdict:
     values: Mapping[str, float] | None = None
     reason: str = ""
     has_data: bool = True
+    pattern: Pattern | None = None
+
+    def out_of_usual(self) -> Pattern:
+        """Return the pattern of the row.
+
+        >>> Verdict("a", 0.0, 5.0, 4.0, sensors=(Sensor("oil", 3.0, 4.5), Sensor("flow", 2.0, -0.1))).out_of_usual()
+        {'oil': 3.0, 'flow': -2.0}
+        """
+        if self.pattern is not None:
+            return self.pattern
+        return {
+            each.name: math.copysign(each.evidence, each.residual or 1.0) for each in self.sensors if each.evidence >= 1
+        }
 
 
 @dataclass(frozen=True)
@@ -166,6 +183,8 @@ class Alarm:
     reason, comment : of the last action that had them.
     shelved_until : None where it is shelved: until it has ended.
     changes : how many it has had.
+    pattern : the highest evidence of each sensor that was out, with the sign of the deviation then.
+    known, known_as : the label of an earlier situation that it is like, and what that was ("rare but normal"); or "".
     """
 
     id: str
@@ -188,6 +207,9 @@ class Alarm:
     comment: str = ""
     shelved_until: float | None = None
     changes: int = 0
+    pattern: Pattern = field(default_factory=dict)
+    known: str = ""
+    known_as: str = ""
 
     @property
     def moved_first(self) -> tuple[str, ...]:
@@ -196,7 +218,8 @@ class Alarm:
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain data, for JSON and `from_dict`."""
-        return {**vars(self), "state": self.state.names(), "sensors": [dict(vars(each)) for each in self.sensors]}
+        lists = {"state": self.state.names(), "sensors": [dict(vars(each)) for each in self.sensors]}
+        return {**vars(self), **lists, "pattern": dict(self.pattern)}
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> Alarm:
@@ -328,4 +351,33 @@ def alarm_in_words(alarm: Alarm) -> str:
         often, days = alarm.by_chance, float(f"{1 / max(alarm.by_chance, 1 / _MOST_DAYS):.3g}")
         seldom = f"{'less than ' if often < 1 / _MOST_DAYS else ''}once in {days:{',.0f' if days >= 100 else 'g'}} days"
         words += f"; by chance {seldom if often < 1 else f'{often:.2g} times a day'}"
+    words += f"; known: {alarm.known_as}" if alarm.known_as else ""
     return f"{alarm.asset}: {words}"
+
+
+def label_alarm(
+    alarm: Alarm, reason: str, who: str, at: float, labels: Iterable[Label] = (), comment: str = ""
+) -> Label:
+    """Label an alarm with one of `REASONS`; if it is active, its period ends `at` these seconds of the data's clock.
+
+    labels : all that there are, from which the new one differs by its id.
+
+    >>> alarm = Alarm("unit1-3", "unit1", "alarm", "oil high", AlarmState(True), 60.0, 360.0, 420.0)
+    >>> label_alarm(alarm, "rare but normal", "Ada", 600.0).id
+    'unit1-3~1'
+    """
+    until = alarm.ended if alarm.ended is not None else max(at, alarm.last)
+    label = Label(
+        new_label_id(alarm.id, labels),
+        alarm.id,
+        alarm.asset,
+        reason,
+        who,
+        at,
+        alarm.since,
+        until,
+        alarm.pattern,
+        comment,
+    )
+    label.check()
+    return label

@@ -18,6 +18,7 @@ from fnmatch import fnmatchcase
 from statistics import median
 from typing import Any, ClassVar
 
+from penstock.explain import NORMAL, Label, Pattern, find_known, joined_patterns
 from penstock.live.alarm_records import (
     ACTIONS,
     ALARM,
@@ -63,11 +64,13 @@ class _Candidate:
     threshold: float = 0.0
     by_chance: float | None = None
     sensors: list[AlarmSensor] = field(default_factory=list)
+    pattern: Pattern = field(default_factory=dict)
 
     def add(self, row: _Candidate) -> None:
         """Add a row: its sensors, and its score if it is the highest."""
         self.count += row.count
         self.sensors = _joined(self.sensors, row.sensors)
+        self.pattern = joined_patterns(self.pattern, row.pattern)
         if row.score - row.threshold > self.score - self.threshold:
             self.score, self.threshold, self.by_chance = row.score, row.threshold, row.by_chance
 
@@ -121,7 +124,7 @@ class AlarmBook:
     [('raised', 480.0), ('new', 510.0)]
     >>> [alarm.id for alarm in book.active()]
     ['unit1-1']
-    >>> [event.alarm.state.names() for event in book.acknowledge("unit1-1", "Ada", 700.0, "real defect")]
+    >>> [event.alarm.state.names() for event in book.acknowledge("unit1-1", "Ada", 700.0, "fault")]
     [['active', 'acknowledged']]
     >>> AlarmBook.restore(book.state()).active() == book.active()
     True
@@ -143,6 +146,7 @@ class AlarmBook:
         self._groups: dict[str, _Group] = {}
         self._silences: dict[str, Silence] = {}
         self._silence_numbers = 0
+        self._labels: tuple[Label, ...] = ()
         self._due = math.inf  # no timer is due before
         self._events: list[Event] = []
 
@@ -180,6 +184,20 @@ class AlarmBook:
         known = self._assets.setdefault(asset, _Asset(self._clock))
         known.stale = stale
         self._judge_model(asset, self._clock)
+        return self._taken()
+
+    def set_labels(self, labels: Iterable[Label], now: float | None = None) -> list[Event]:
+        """Take what people said of earlier situations, instead of what they said before; they are no part of the state.
+
+        Alarms that are like one of them are `known`, those like one that is rare but normal are not notified.
+        now : active alarms are compared again at once; else with their next row.
+        """
+        self._labels = tuple(labels)
+        if now is not None:
+            self._pass_time(now)
+            for alarm in self.active():
+                if alarm.about == ALARM:
+                    self._recognise(alarm, alarm.state, now)
         return self._taken()
 
     # What people do. An action that is not possible is an AlarmError, and has changed nothing.
@@ -276,7 +294,9 @@ class AlarmBook:
         return list(self._silences.values())
 
     def quiet(self, alarm: Alarm) -> str:
-        """Return why an alarm is not notified, such as "shelved" or "silenced"; "" if it is."""
+        """Return why an alarm is not notified, such as "shelved", "silenced" or "rare but normal"; "" if it is."""
+        if alarm.known_as == NORMAL:
+            return NORMAL
         for name in ("shelved", "suppressed", "out_of_service"):
             if getattr(alarm.state, name):
                 return name.replace("_", " ")
@@ -380,7 +400,9 @@ class AlarmBook:
                 asset.before.get(each.name), each.state)
             for each in named
         ]  # fmt: skip
-        row = _Candidate(time, 1, verdict.score, verdict.threshold, verdict.by_chance, _joined([], sensors))
+        row = _Candidate(
+            time, 1, verdict.score, verdict.threshold, verdict.by_chance, _joined([], sensors), verdict.out_of_usual()
+        )  # fmt: skip
         part_of_one = False
         for alarm in active:
             seen = _meets(leading, {sensor.name for sensor in alarm.sensors})
@@ -428,8 +450,23 @@ class AlarmBook:
         """Add rows to an active alarm; a new leading sensor is a change."""
         grown = replace(_with_rows(alarm, rows), last=time)
         self._alarms[alarm.id] = grown
+        if grown.pattern != alarm.pattern and self._recognise(grown, alarm.state, time):
+            return
         if {each.name for each in grown.sensors[:LEADING]} - {each.name for each in alarm.sensors[:LEADING]}:
             self._change("updated", grown, alarm.state, time)
+
+    def _recognise(self, alarm: Alarm, before: AlarmState, time: float) -> bool:
+        """Look for a known situation that an alarm is like; return whether that has changed, which is told."""
+        seen = self._with_known(alarm)
+        if seen.known == alarm.known:
+            return False
+        self._change("recognised" if seen.known else "not recognised", seen, before, time)
+        return True
+
+    def _with_known(self, alarm: Alarm) -> Alarm:
+        label = find_known(alarm.pattern, self._labels, alarm.asset) if self._labels else None
+        known, known_as = ("", "") if label is None else (label.id, label.reason)
+        return replace(alarm, known=known, known_as=known_as)
 
     # Changes that come by themselves.
 
@@ -453,12 +490,13 @@ class AlarmBook:
             asset.numbers += 1
             alarm = Alarm(
                 f"{_plain(name)}-{asset.numbers}", name, about, cause, AlarmState(), rows.since, time, time,
-                sensors=tuple(rows.sensors), reason=reason,
+                sensors=tuple(rows.sensors), reason=reason, pattern=rows.pattern,
             )  # fmt: skip
             if about == ALARM:
                 alarm = replace(alarm, score=rows.score, threshold=rows.threshold, by_chance=rows.by_chance)
             asset.open.append(alarm.id)
             kind = "raised"
+        alarm = self._with_known(alarm) if about == ALARM else alarm
         before = alarm.state if kind == "returned" else None
         latched = alarm.state.latched or (self.rules.latching and about == ALARM)
         self._change(kind, replace(alarm, state=replace(alarm.state, active=True, latched=latched)), before, time)
@@ -692,7 +730,8 @@ def _with_rows(alarm: Alarm, rows: _Candidate) -> Alarm:
     """Return an alarm with the sensors of rows, and their score if it is the highest."""
     if alarm.score is None or rows.score - rows.threshold > alarm.score - (alarm.threshold or 0.0):
         alarm = replace(alarm, score=rows.score, threshold=rows.threshold, by_chance=rows.by_chance)
-    return replace(alarm, sensors=tuple(_joined(alarm.sensors, rows.sensors)))
+    pattern = joined_patterns(alarm.pattern, rows.pattern)
+    return replace(alarm, sensors=tuple(_joined(alarm.sensors, rows.sensors)), pattern=pattern)
 
 
 def _joined(sensors: Iterable[AlarmSensor], others: Iterable[AlarmSensor]) -> list[AlarmSensor]:

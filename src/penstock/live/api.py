@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, partial
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -26,15 +27,16 @@ from starlette.responses import JSONResponse, Response
 
 import penstock
 from penstock._messages import odd_character
+from penstock.explain import NORMAL, REASONS, find_known, labels_of, likeness
 from penstock.io import Batch, TableError, as_zone, need_pyarrow
 from penstock.io.sinks import format_verdicts
 from penstock.live.alarm_load import alarm_load
 from penstock.live.alarms import Alarm, Change, alarm_in_words
-from penstock.live.assets import Asset
+from penstock.live.assets import Asset, known_labels
 from penstock.live.connectors import as_lines
-from penstock.live.feedback import REASONS, labels_of, looks_like
 from penstock.live.nearest import nearest_normal
 from penstock.live.service import ENGINEER_ACTIONS, OPERATOR_ACTIONS, Delivery, RefusedError, Service
+from penstock.live.store import ModelVersion
 from penstock.report import as_csv
 
 if TYPE_CHECKING:
@@ -113,8 +115,6 @@ class Api:
         self.service, self.store, self.hub = service, service.store, hub
         self._converting = asyncio.Semaphore(1)
         self._tokens: tuple[float, list[tuple[str, str, str]]] = (-math.inf, [])
-        files = {name: each.model for name, each in service.options.assets.items() if each.model is not None}
-        self._models = {name: file.stat().st_mtime for name, file in files.items() if file.exists()}
 
     def tokens(self) -> list[tuple[str, str, str]]:
         """Return the tokens, those of some seconds ago."""
@@ -187,13 +187,27 @@ class Api:
     def assets(self, request: Request) -> list[dict[str, Any]]:
         found, states = self.store.alarms(only_open=True), self.service.asset_states()
         for state in states:
-            mine = [alarm["state"] for alarm in found if alarm["asset"] == state["asset"]]
+            every = [alarm for alarm in found if alarm["asset"] == state["asset"]]
+            mine = [alarm["state"] for alarm in every if alarm["known_as"] != NORMAL]
+            state["known"] = sum("active" in alarm["state"] and alarm["known_as"] == NORMAL for alarm in every)
             state["alarms"] = sum("active" in names for names in mine)
             state["unacknowledged"] = sum("acknowledged" not in names for names in mine)
-            state["model_time"] = self._models.get(state["asset"])
             problem = self.service.problems.get(f"input of {state['asset']}")
             state["problem"] = None if problem is None else problem.text
+            version = self._versions(state["asset"]).get(state["model"])
+            state["model_time"] = version.added if version is not None and version.source else None
         return states
+
+    def _versions(self, asset: str) -> dict[int, ModelVersion]:
+        return self.store.models(self.service.asset(asset).record.id)
+
+    def models(self, request: Request) -> list[dict[str, Any]]:
+        asset = self._asset(request)
+        versions = self._versions(asset.record.name)
+        return [
+            {**asdict(each), "source": Path(each.source).name, "in_use": number == asset.record.version}
+            for number, each in versions.items()
+        ]
 
     def _zone(self) -> dict[str, Any]:
         """Return the one zone that all times are shown in."""
@@ -212,17 +226,20 @@ class Api:
         after = int(_number(query, "after", 0.0))
         names = [name for name in query.getlist("sensor") if name]
         record = asset.record
-        unknown = [name for name in names if name not in (record.columns or ())]
+        known = {name for each in self._versions(record.name).values() for name in each.columns or ()}
+        unknown = [name for name in names if name not in known]
         if unknown:
             raise RefusedError(f"There is no sensor {unknown[0]!r:.80}.", 404)
         if not 1 <= points <= _MOST_POINTS or len(names) > 50:
             raise RefusedError(f"points must be 1 to {_MOST_POINTS}, and there may be 50 sensors.")
         since = -math.inf if record.newest is None else record.newest - 3600 * hours
-        parts: list[tuple[Any, ...]] = [(np.empty(0, np.intp), *np.empty((3, 0)), np.empty(0, np.bool_))]
+        none = np.empty(0, np.intp)
+        parts: list[tuple[Any, ...]] = [(none, *np.empty((3, 0)), np.empty(0, np.bool_), none)]
         for block in self.store.verdicts(record.id, after=after, since=since):
             numbers, scores = np.arange(block.first, block.first + len(block.seconds)), block.scores
-            parts.append((numbers, block.seconds, scores.scores, scores.thresholds, scores.flags))
-        rows, seconds, found, thresholds, flags = map(np.concatenate, zip(*parts, strict=True))
+            versions = np.full(len(numbers), block.version)
+            parts.append((numbers, block.seconds, scores.scores, scores.thresholds, scores.flags, versions))
+        rows, seconds, found, thresholds, flags, versions = map(np.concatenate, zip(*parts, strict=True))
         chosen = _highest(np.flatnonzero((rows > after) & (seconds >= since)), found, points)
         return {
             "asset": record.name,
@@ -231,31 +248,40 @@ class Api:
             "score": _plain(found[chosen]),
             "threshold": _plain(thresholds[chosen]),
             "flag": flags[chosen].tolist(),
+            "model": versions[chosen].tolist(),
             "sensors": self._sensors(asset, rows[chosen].tolist(), names) if names and len(rows) else {},
         }
 
     def _sensors(self, asset: Asset, rows: list[int], names: Sequence[str]) -> dict[str, Any]:
-        """Return readings, and what was expected, at these rows; None where readings are not kept any more."""
-        columns = asset.record.columns or ()
+        """Return readings, and what was expected, at these rows; None where readings are not kept any more.
+
+        What was expected is known where the version in use has scored.
+        """
+        columns, versions = asset.record.columns or (), self._versions(asset.record.name)
         values = np.full((len(rows), len(columns)), np.nan)
+        wanted = {name: np.full(len(rows), np.nan) for name in names}
         texts: dict[str, list[str | None]] = {}
         times: list[Any] = [None] * len(rows)
         place_of = {row: place for place, row in enumerate(rows)}
         for block in self.store.readings(asset.record.id, after=rows[0] - 1) if rows else ():
+            of_block = versions[block.version].columns or ()
+            places = [(name, of_block.index(name)) for name in names if name in of_block]
             for offset in range(len(block.values)):
                 place = place_of.get(block.first + offset)
-                if place is not None:
+                for name, column in places if place is not None else ():
+                    wanted[name][place] = block.values[offset, column]
+                if place is not None and block.version == asset.record.version:
                     values[place] = block.values[offset]
                     times[place] = None if block.times is None else block.times[offset]
-                    for name, column in block.texts.items():
-                        texts.setdefault(name, [None] * len(rows))[place] = column[offset]
+                    for name, words in block.texts.items():
+                        texts.setdefault(name, [None] * len(rows))[place] = words[offset]
             if block.first > rows[-1]:
                 break
         expected = asset.scorer.expected(Batch(values, range(len(rows)), times, [], texts))
         inputs = asset.scorer.variable_names
         return {
             name: {
-                "value": _plain(values[:, columns.index(name)]),
+                "value": _plain(wanted[name]),
                 "expected": None if expected is None or name not in inputs else _plain(expected[:, inputs.index(name)]),
             }
             for name in names
@@ -333,13 +359,26 @@ class Api:
     def alarm(self, request: Request) -> dict[str, Any]:
         identity = request.path_params["alarm"]
         alarm, labels = self.store.alarm(identity), labels_of(self.store.labels())
-        like = looks_like(_as_alarm(alarm), labels)
-        mine = [label.as_dict() for label in labels if label.alarm == identity]
-        known = None if like is None else {"label": like[0].as_dict(), "likeness": like[1]}
         asset = self.service.assets.get(alarm["asset"])
+        mine = [label.as_dict() for label in labels if label.subject == identity]
+        pattern = alarm["pattern"]
+        others = [label for label in labels if (label.subject, label.since) != (identity, alarm["since"])]
+        like = find_known(pattern, known_labels(others, [asset] if asset else []), alarm["asset"])
+        known = None if like is None else {"label": like.as_dict(), "likeness": likeness(pattern, like.pattern)}
         normal = None if asset is None else nearest_normal(self.store, asset, _as_alarm(alarm))
-        more = {"history": self.store.changes(identity), "labels": mine, "looks_like": known, "nearest_normal": normal}
+        more: dict[str, Any] = {
+            "history": self.store.changes(identity),
+            "labels": mine,
+            "looks_like": known,
+            "nearest_normal": normal,
+        }
+        more["model"] = None if asset is None else self._version_at(asset, alarm["since"])
         return {**_with_words(alarm), **more}
+
+    def _version_at(self, asset: Asset, second: float) -> int | None:
+        """Return the version of the model that scored the row at this time; None if verdicts are not kept any more."""
+        found = (block.version for block in self.store.verdicts(asset.record.id, since=second))
+        return next(found, None)
 
     def load(self, request: Request) -> dict[str, Any]:
         query = request.query_params
@@ -406,6 +445,15 @@ class Api:
         await asyncio.wrap_future(self.service.withdraw_label(request.path_params["label"], _who(request, body)))
         return {"withdrawn": request.path_params["label"]}
 
+    async def use_model(self, request: Request) -> dict[str, Any]:
+        body = await _json_body(request)
+        _refuse_others(body, ("version", "other_columns", "name"))
+        version, other = body.get("version"), body.get("other_columns", False)
+        if (version is not None and (type(version) is not int or version < 1)) or type(other) is not bool:
+            raise RefusedError("version must be a whole number ≥ 1, or absent; other_columns true or false.")
+        asset, who = self._asset(request), _who(request, body)
+        return await asyncio.wrap_future(self.service.use_model(asset.record.name, version, who, other_columns=other))
+
     def _asset(self, request: Request) -> Asset:
         return self.service.asset(request.path_params["asset"])
 
@@ -457,6 +505,11 @@ ENDPOINTS = (
     )),
     Endpoint("GET", "/api/v1/assets/{asset:path}/quarantine", "viewer",
         "Rows that could not be scored, and why, the newest first.", Api.quarantine),
+    Endpoint("GET", "/api/v1/assets/{asset:path}/models", "viewer", "All versions of its model.", Api.models),
+    Endpoint("POST", "/api/v1/assets/{asset:path}/models/use", "engineer",
+        "Score by another version of the model from now on.", Api.use_model, (),
+        {"version": "which one; absent: the one in use before", "name": _COMMENT["name"],
+         "other_columns": "true: a model of other columns is meant"}),
     Endpoint("GET", "/api/v1/assets/{asset:path}", "viewer", "One asset: columns, model, counts.", Api.asset),
 )  # fmt: skip
 
@@ -524,11 +577,12 @@ def _described(name: str, place: str, text: str, kind: str) -> dict[str, Any]:
 
 def verdict_records(service: Service, asset: str, after: int = 0, limit: int | None = None) -> list[dict[str, Any]]:
     """Return the verdicts on an asset after a row, in the form of `penstock watch`."""
-    record, names = service.store.asset(asset), [*map(json.dumps, service.assets[asset].scorer.variable_names)]
-    found: list[dict[str, Any]] = []
+    record, found = service.store.asset(asset), list[dict[str, Any]]()
+    names = {version: [*map(json.dumps, each.names or ())] for version, each in service.store.models(record.id).items()}
     for block in service.store.verdicts(record.id, after=after):
-        lines = format_verdicts(block.first, block.times, block.scores, names, block.reasons).splitlines()
-        found += map(json.loads, lines[max(0, after + 1 - block.first) :])
+        mine = names[block.version]
+        lines = format_verdicts(block.first, block.times, block.scores, mine, block.reasons).splitlines()
+        found += ({**json.loads(line), "model": block.version} for line in lines[max(0, after + 1 - block.first) :])
         if limit is not None and len(found) >= limit:
             break
     return found[:limit]
@@ -537,6 +591,7 @@ def verdict_records(service: Service, asset: str, after: int = 0, limit: int | N
 def export_frame(service: Service, asset: str, after: int = 0, limit: int = 100_000) -> pd.DataFrame:
     """Return verdicts and readings of an asset as a table; readings are missing where they are not kept any more."""
     record = service.store.asset(asset)
+    versions = service.store.models(record.id)
     readings = {block.first: block.values for block in service.store.readings(record.id, after=after)}
     parts: list[pd.DataFrame] = []
     for block in service.store.verdicts(record.id, after=after):
@@ -548,8 +603,9 @@ def export_frame(service: Service, asset: str, after: int = 0, limit: int = 100_
             "threshold": scores.thresholds,
             "flag": scores.flags,
             "reason": [block.reasons.get(place, "") for place in range(n)],
+            "model": block.version,
         })  # fmt: skip
-        columns = list(record.columns or ())
+        columns = list(versions[block.version].columns or ())
         values = readings.get(block.first, np.full((n, len(columns)), np.nan))
         named = [f"{name} (reading)" if name in part.columns else name for name in columns]
         parts.append(pd.concat([part, pd.DataFrame(values, columns=named)], axis=1)[part["row"] > after])

@@ -18,6 +18,7 @@ import numpy as np
 
 from penstock._messages import odd_character
 from penstock._types import FloatArray
+from penstock.explain import MOST_LABELS, Label
 from penstock.io import (
     AlignedSource,
     AnySource,
@@ -29,11 +30,10 @@ from penstock.io import (
     is_missing,
 )
 from penstock.live.alarms import AlarmBook, Event, Notification, Verdict
-from penstock.live.feedback import Feedback, Label
 from penstock.live.options import AlarmRules, WatchOptions
 from penstock.live.scorers import Scorer, Verdicts
 from penstock.live.store import AssetRecord, Judged, Readings, Store
-from penstock.storage import state_from_bytes, state_to_bytes
+from penstock.storage import StorageError, state_from_bytes, state_to_bytes
 
 log = logging.getLogger("penstock.serve")
 _KIND = "penstock.live"
@@ -70,7 +70,7 @@ class Asset:
         scorer = self.scorer = self._saved_scorer()
         self._table = scorer.table_options(options.table)
         self.layouts: dict[str, Any] = positions.pop("layouts", {})
-        self.new_layout = False
+        self.new_layout = self.new_columns = False
         self._saved = time.time() - _STATE_SECONDS * (record.id % 10) / 10  # so that not all are saved at once
         self._last: dict[str, Any] = {"score": None, "threshold": None, "reason": ""}
         self._lately: deque[bool] = deque(maxlen=_LATELY)  # of the last rows, which have a score
@@ -79,8 +79,15 @@ class Asset:
         self.aligning = scorer.aligning(options)
         if self.aligning is not None:
             self._table = self.aligning.options(self._table)
-            if positions.get("aligner") is not None:
-                self.aligning.restore(positions.pop("aligner"))
+            waiting = positions.pop("aligner", None)
+            if not all(map(self.aligning.fits, (waiting, positions.get("file", {}).get("aligner")))):
+                log.warning(
+                    "%s: the model has other tags; readings of the step that is not over are not used", record.name
+                )
+                waiting = None
+                positions |= {"file": {**positions["file"], "aligner": None}} if "file" in positions else {}
+            if waiting is not None:
+                self.aligning.restore(waiting)
         self.source: AnySource | None = None
         if feed is not None:
             self.source = self._rows(feed)
@@ -99,7 +106,10 @@ class Asset:
 
     def _saved_scorer(self) -> Scorer:
         saved = self.record.state
-        return self._scorer_at(None if saved is None else state_from_bytes(saved, _KIND))
+        try:
+            return self._scorer_at(None if saved is None else state_from_bytes(saved, _KIND))
+        except StorageError as error:  # of the store, not of a model file
+            raise ValueError(f"the state of {self.record.name}: {error}") from error
 
     def close(self) -> None:
         """Close the file."""
@@ -165,7 +175,7 @@ class Asset:
             raise InputError(f"The name {odd!a:.100} holds {odd_character(odd)}, which is no character of a text.")
         if known is None:
             self.scorer.begin(columns)
-            self.record.columns = columns
+            self.record.columns, self.new_columns = columns, True
         elif known != columns:
             raise InputError(f"The rows have the columns {', '.join(columns)}, but this asset has {', '.join(known)}.")
 
@@ -198,7 +208,7 @@ class Asset:
         if not len(batch.values):
             return None, [], refused, bad
         seconds = seconds[list(batch.lines)]
-        place = (record.rows + 1, now, seconds, None if batch.seconds is None else batch.times)
+        place = (record.rows + 1, now, seconds, None if batch.seconds is None else batch.times, record.version)
         record.rows += len(batch.values)
         record.newest, record.received = float(seconds[-1]), now
         record.counts.update(found.counts(batch))
@@ -283,7 +293,13 @@ class Asset:
         """Return the newest in plain values."""
         record = self.record
         when = {"row": record.rows, "time": record.newest, "received": record.received}
-        return {"asset": record.name, **when, **self._last, "counts": dict(record.counts)}
+        return {
+            "asset": record.name,
+            "model": record.version,
+            **when,
+            **self._last,
+            "counts": dict(record.counts),
+        }
 
 
 class Book:
@@ -293,7 +309,6 @@ class Book:
     """
 
     def __init__(self, name: str, rules: AlarmRules, labels: Iterable[Label], saved: dict[str, Any] | None) -> None:
-        self.feedback = Feedback(labels)
         self.name, self.dirty = name, False
         self.rows: dict[str, int] = {}
         self._newest: float | None = None
@@ -303,7 +318,7 @@ class Book:
         else:
             self.book = AlarmBook.restore(saved["book"], rules)
             self.rows, self._newest = saved["rows"], saved["newest"]
-            self.feedback.restore(saved["feedback"])
+        self.book.set_labels(labels)
         self.begin_clock()
 
     def begin_clock(self) -> None:
@@ -316,7 +331,7 @@ class Book:
 
     def take(self, asset: str, verdicts: Sequence[Verdict], row: int) -> list[Event]:
         """Take the verdicts up to this row of an asset."""
-        events = self.named(self.book.update(map(self.feedback.apply, verdicts)))
+        events = self.named(self.book.update(verdicts))
         self.rows[asset] = max(row, self.rows.get(asset, 0))
         if verdicts:
             newest = max(each.time for each in verdicts)
@@ -349,8 +364,21 @@ class Book:
 
     def state(self) -> dict[str, Any]:
         """Return plain data for JSON, with which a book goes on."""
-        plain = {"rows": self.rows, "newest": self._newest}
-        return {"book": self.book.state(), "feedback": self.feedback.state(), **plain}
+        return {"book": self.book.state(), "rows": self.rows, "newest": self._newest}
+
+
+def known_labels(labels: Iterable[Label], assets: Iterable[Asset]) -> list[Label]:
+    """Return the labels that act: of each asset the newest 100 of a store, and those that its model keeps.
+
+    What a model keeps is about its asset.
+    """
+    found: list[Label] = []
+    acting = [each for each in labels if each.holds and each.pattern]
+    for asset in assets:
+        name = asset.record.name
+        found += [each for each in acting if each.is_about(name) or each.asset.startswith(f"{name}/")][-MOST_LABELS:]
+        found += [replace(each, asset=name) for each in asset.scorer.labels]
+    return found
 
 
 class _Lines(Feed):

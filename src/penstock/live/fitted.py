@@ -67,6 +67,7 @@ class FittedScorer:
         self._codes = np.array([float(code) for code in self._model.reading.missing if is_number(code)])
         inputs = self._model.inputs
         self.variable_names = inputs.names
+        self.labels = self._model.labels
         roles = [inputs.role_of(name) for name in inputs.names]
         self._states = {place: role.in_words for place, role in enumerate(roles) if role.levels}
 
@@ -98,24 +99,26 @@ class FittedScorer:
             decimal=options.decimal or reading.decimal,
             encoding=options.encoding or reading.encoding,
             times=reading.time_options(options.times),
+            missing=(*reading.missing, *reading.words),
         )
 
     def aligning(self, options: WatchOptions) -> Aligning | None:
         """Return the clock of the model, if it was fitted to readings; else one of its usual step, for readings."""
         step, hold = options.step_and_hold
-        known, late = self._model.reading.alignment, options.seconds("late")
+        reading, late = self._model.reading, options.seconds("late")
+        known, missing = reading.alignment, (*reading.missing, *reading.words)
         texts = [name for name, kind in self._kinds.items() if kind == "text"]
         if known is not None:
             if step is not None or hold is not None:
                 raise ParameterError("step", " cannot be changed: --model has a clock of its own.")
             tags = tuple(tag for tag in known.tags if tag.name in self._kinds)
-            return Aligning(replace(known, tags=tags), texts, late)
+            return Aligning(replace(known, tags=tags), texts, late, missing=missing)
         usual = [series.monitor.detector.model_.clock.step for series in self._series.values()]
         if (step is None and not (usual and usual[0] > 0)) or not self._kinds:
             return None
         numbers = [name for name in self._kinds if name not in texts]
         clock = plain_alignment(usual[0] if step is None else step, hold, numbers, texts)
-        return Aligning(clock, texts, late, always=step is not None)
+        return Aligning(clock, texts, late, always=step is not None, missing=missing)
 
     def begin(self, names: tuple[str, ...]) -> None:
         if self._bare and not self.variable_names:
@@ -163,7 +166,8 @@ class FittedScorer:
             np.full((n, k), -1, dtype=np.intp), np.full((n, k), np.nan),
         )  # fmt: skip
         groups = self._groups(batch) if self._series else None
-        job = _Job(rows, table, batch.seconds, groups, np.zeros(rows.shape), found, reasons)
+        deviations = np.full(rows.shape, np.nan)
+        job = _Job(rows, table, batch.seconds, groups, np.zeros(rows.shape), deviations, found, reasons)
         judged = np.array([place not in reasons for place in range(n)], dtype=np.bool_)
         for part in self._parts:
             places = np.flatnonzero(judged & (modes == part.mode))
@@ -176,7 +180,8 @@ class FittedScorer:
         evidence = job.evidence if self._series and self._parts[0].detector.judges_sensors else None
         names = None if groups is None else [str(group) for group in groups]
         chances = self._by_chance(found, modes)
-        return Verdicts(found, rows, reasons, unknown, [], evidence, chances, names, self._states)
+        known = None if evidence is None else job.deviations
+        return Verdicts(found, rows, reasons, unknown, [], evidence, known, chances, names, self._states)
 
     def _by_chance(self, found: StreamScores, modes: NDArray[np.str_]) -> FloatArray | None:
         """Return how many episodes of at least the score of each flagged row normal data have in a day."""
@@ -252,6 +257,7 @@ class FittedScorer:
             return
         if self._series and part.detector.judges_sensors:
             residuals, weights = rows - self._expected(part, rows), job.evidence[places]
+            job.deviations[places] = residuals
         else:
             residuals, weights = deviations(part, rows)
         weights = np.where(np.isnan(rows) | ~(weights > 0), -np.inf, weights)
@@ -329,6 +335,7 @@ class _Job:
     seconds: FloatArray | None
     groups: Sequence[Any] | None
     evidence: FloatArray
+    deviations: FloatArray
     found: StreamScores
     reasons: dict[int, str]
 

@@ -243,8 +243,8 @@ class Monitor:
         """Return the asset at these positions, and bring the alarms to a state of theirs."""
         options = self._options
         if options.alarms is not None:
-            labels = [] if options.labels is None else read_labels(options.labels)
-            if labels and all(label.asset != record.name for label in labels):
+            labels = [*([] if options.labels is None else read_labels(options.labels)), *make().labels]
+            if labels and not any(label.is_about(record.name) for label in labels):
                 others = listed(sorted({label.asset for label in labels}))
                 said = f"No label has an effect: they are of {others}, and this stream is {record.name!r:.100}."
                 self._observer.warning(said)
@@ -363,11 +363,12 @@ class Monitor:
         for sink in (self._sink, self._alarm_sink):
             if sink is not None:
                 sink.sync()  # first: a state must not know of output that a power cut could take
-        asset.record.rows, asset.record.counts = self.counts.samples, Counter(asdict(self.counts))
-        asset.pack(time.time())
+        record = asset.record
         with store.transaction():
-            record = asset.record
-            record.id = store.open_asset(record.name, self._settings).id
+            if not record.version:
+                self._enter(store, record)
+            record.rows, record.counts = self.counts.samples, Counter(asdict(self.counts))
+            asset.pack(time.time())
             store.save_asset(record, with_state=True)
             store.save_position(record.id, "file", self._source.position())
             store.save_position(record.id, "output", self._sink.mark())
@@ -376,6 +377,15 @@ class Monitor:
                 store.save_book(record.name, {"alarms": self._book.state(), "clock": self._clock.state()})
         self._changed = False
         self._committed = (self.counts.samples, time.monotonic())
+
+    def _enter(self, store: Store, record: AssetRecord) -> None:
+        """Enter the stream into the store, with its model as the first version."""
+        columns, now = record.columns, time.time()
+        record.id = store.open_asset(record.name).id
+        version = store.add_model(record.id, "watch", None, "", "penstock", now)
+        store.use_model(record, version, self._settings, now)
+        record.columns = columns
+        store.save_columns(record, self.variable_names)
 
 
 def _open_store(folder: Path) -> Store:

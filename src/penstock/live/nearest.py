@@ -32,7 +32,8 @@ def nearest_normal(store: Store, asset: Asset, alarm: Alarm) -> dict[str, Any] |
     judged = takewhile(lambda block: block.first <= worst, store.verdicts(asset.record.id, after=after))
     verdicts = {block.first: block.scores for block in judged}
     read = list(takewhile(lambda block: block.first <= worst, store.readings(asset.record.id, after=after)))
-    read = [block for block in read if block.first in verdicts]  # either may be kept for longer
+    # Either may be kept for longer; rows of another version of the model may have other columns.
+    read = [block for block in read if block.first in verdicts and block.version == asset.record.version]
     if not worst or not read or read[-1].first + len(read[-1].values) <= worst:
         return None
     seconds = np.concatenate([block.seconds for block in read])

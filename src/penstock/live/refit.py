@@ -1,134 +1,274 @@
-"""Learn again without what people marked, and compare the old model with the new one on the labelled history."""
+"""Fit a model again without what people marked and what nobody explained, and compare old and new on later rows.
+
+The last part of the record is held out: the new model is not fitted to it, and both are compared there. Periods that
+people called faults, defects or maintenance are left out of fitting, and so are alarms that nobody has labelled: a
+model that is fitted to an attack takes it for normal ever after.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 from sklearn.base import clone
 
+from penstock._parameters import ParameterError
 from penstock.detection import LEARNT, Model, fit_model
-from penstock.io import AlignedSource, AnySource, InputError, RowSource, TableOptions, open_feed
+from penstock.explain import FAULT, NORMAL, SENSOR_DEFECT, Label, excluded_periods, joined_periods
+from penstock.io import AlignedSource, AnySource, Batch, InputError, RowSource, TableOptions, TimeReader, open_feed
 from penstock.live.alarm_files import ROW_SECONDS, AlarmClock
-from penstock.live.alarms import ALARM, Alarm, AlarmBook, Change, Event
-from penstock.live.feedback import FALSE_ALARM, REAL_DEFECT, SENSOR_DEFECT, Feedback, Label, excluded_periods
+from penstock.live.alarms import ALARM, Alarm, AlarmBook, Change
+from penstock.live.assets import batch_of
 from penstock.live.fitted import FittedScorer
 from penstock.live.options import AlarmRules, WatchOptions
+from penstock.live.store import AssetRecord, Store
 
+HOLD_OUT = 0.2  # of the rows, the last ones
 _MOST_LINES = 1 << 14
 _N_VARIABLES = 3
-
-
-@dataclass(frozen=True)
-class History:
-    """What a model says of a record, with the labels of people in effect.
-
-    alarms : each as it was in the end.
-    days : from the first row to the last.
-    defects, false_alarms : the labels in the record; found, again : how many of them have an alarm.
-    unlabelled : alarms in no labelled period.
-    """
-
-    alarms: list[Alarm]
-    days: float
-    defects: list[Label]
-    false_alarms: list[Label]
-    found: int
-    again: int
-    unlabelled: int
-
-    @property
-    def per_day(self) -> float:
-        """Alarms per day; all of them in a record shorter than a day."""
-        return len(self.alarms) / max(self.days, 1.0)
+_FROM_TEXT = ("separator", "decimal", "thousands", "encoding", "sheet", "names", "time", "timezone", "day_first",
+              "time_format", "max_bytes", "query", "step", "hold")  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Record:
-    """The rows of a record in seconds, the clock that shows them, and the events of alarms."""
+    """The rows of a record in seconds, the clock that shows them, and the alarms of a model on them, as they ended."""
 
     seconds: list[float]
     clock: AlarmClock
-    events: list[Event]
+    alarms: list[Alarm]
+
+    @property
+    def end(self) -> float:
+        """The time of the last row."""
+        return max(self.seconds)
+
+    def period(self, since: float, until: float) -> tuple[Any, Any] | None:
+        """Return the ends of a period as the reader of tables takes them; None if no row is in it."""
+        rows = [place for place, time in enumerate(self.seconds) if since <= time <= until]
+        if not rows:
+            return None
+        if self.clock.text(since) is None:
+            if self.clock.counts_rows:
+                return round(since / ROW_SECONDS) - 1, round(until / ROW_SECONDS) - 1
+            return rows[0], rows[-1]
+        first, last = (self.clock.text(self.seconds[row]) for row in (rows[0], rows[-1]))
+        return first, last
 
 
-def watch_record(model: Model, path: Path, labels: Sequence[Label], rules: AlarmRules, asset: str) -> Record:
-    """Score a file row by row as `penstock watch` does, with the labels in effect."""
-    scorer = FittedScorer(model)
-    options = scorer.table_options(TableOptions())
-    aligning = scorer.aligning(WatchOptions())
-    rows = RowSource(open_feed(path, follow=False), options if aligning is None else aligning.options(options))
-    source: AnySource = rows if aligning is None else AlignedSource(rows, aligning)
-    book, clock, feedback = AlarmBook(rules), AlarmClock(), Feedback(labels)
-    seconds: list[float] = []
-    events: list[Event] = []
-    begun = False
-    try:
-        while not source.ended:
-            batch = source.next_batch(_MOST_LINES)
-            if batch is not None and len(batch.lines):
-                found = scorer.score(batch, _N_VARIABLES)
+class FileRows:
+    """Rows of a file, scored as `penstock watch` does."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.source = path, path
+
+    def batches(self, scorer: FittedScorer, clock: AlarmClock) -> Iterator[Batch]:
+        """Yield the rows, after the scorer knows their columns."""
+        options = scorer.table_options(TableOptions())
+        aligning = scorer.aligning(WatchOptions())
+        rows = RowSource(open_feed(self.path, follow=False), options if aligning is None else aligning.options(options))
+        source: AnySource = rows if aligning is None else AlignedSource(rows, aligning)
+        begun = False
+        try:
+            while not source.ended:
+                batch = source.next_batch(_MOST_LINES)
                 clock.reader = clock.reader or source.reader
-                times = clock.seconds(batch.seconds, len(seconds) + 1, len(batch.lines))
-                seconds += times
-                verdicts = found.for_alarms(asset, times, scorer.variable_names)
-                events += book.update(map(feedback.apply, verdicts))
-            if not begun and source.columns is not None:
-                scorer.begin(source.columns.variable_names)
-                begun = True
-    finally:
-        source.close()
+                if batch is not None and len(batch.lines):
+                    yield batch
+                if not begun and source.columns is not None:
+                    scorer.begin(source.columns.variable_names)
+                    begun = True
+        finally:
+            source.close()
+
+    def reading(self, model: Model) -> dict[str, Any]:
+        """Return the options with which the file is read for fitting."""
+        return {
+            each.name: getattr(model.reading, each.name) for each in fields(model.reading) if each.name not in LEARNT
+        }
+
+
+class StoredRows:
+    """Rows of an asset of a live service, as far as they are kept and have the columns of the version in use.
+
+    They may have been scored by other versions.
+    """
+
+    def __init__(self, store: Store, record: AssetRecord, model: Model) -> None:
+        columns = record.columns or ()
+        known = {version: each.columns or () for version, each in store.models(record.id).items()}
+        blocks = []
+        for block in store.readings(record.id):
+            there = known[block.version]
+            if columns and set(columns) <= set(there):
+                values = block.values[:, [there.index(name) for name in columns]]
+                blocks.append(replace(block, values=values))
+        if not blocks:
+            raise InputError(f"{store.path} has no readings of {record.name} with the columns of its model.")
+        self._columns, self._blocks = columns, blocks
+        zone = model.reading.timezone
+        reader = TimeReader(zoned=True, zone=None if zone is None else str(zone))
+        frame = pd.DataFrame(np.vstack([block.values for block in blocks]), columns=list(columns))
+        for name in blocks[0].texts:
+            frame[name] = [text for block in blocks for text in block.texts[name]]
+        frame.insert(0, "time", reader.index(np.concatenate([block.seconds for block in blocks])))
+        self.source, self.path, self._reader = frame, store.path, reader
+
+    def batches(self, scorer: FittedScorer, clock: AlarmClock) -> Iterator[Batch]:
+        """Yield the rows, after the scorer knows their columns."""
+        scorer.begin(self._columns)
+        clock.reader = self._reader
+        yield from map(batch_of, self._blocks)
+
+    def reading(self, model: Model) -> dict[str, Any]:
+        """Return the options with which the table is taken for fitting: it is read already."""
+        names = [each.name for each in fields(model.reading) if each.name not in (*LEARNT, *_FROM_TEXT)]
+        return {"time": "time", **{name: getattr(model.reading, name) for name in names}}
+
+
+AnyRows = FileRows | StoredRows
+
+
+def watch_record(model: Model, rows: AnyRows, labels: Sequence[Label], rules: AlarmRules, asset: str) -> Record:
+    """Score rows one by one, with the labels in effect."""
+    scorer, book, clock = FittedScorer(model), AlarmBook(rules), AlarmClock()
+    book.set_labels([*labels, *(replace(each, asset=asset) for each in model.labels)])
+    seconds: list[float] = []
+    newest: dict[str, Alarm] = {}
+    for batch in rows.batches(scorer, clock):
+        found = scorer.score(batch, _N_VARIABLES)
+        times = clock.seconds(batch.seconds, len(seconds) + 1, len(batch.lines))
+        seconds += times
+        for event in book.update(found.for_alarms(asset, times, scorer.variable_names)):
+            if isinstance(event, Change) and event.alarm is not None and event.alarm.about == ALARM:
+                newest[event.alarm.id] = event.alarm
     if not seconds:
-        raise InputError(f"{path}: there is no row that could be read.")
-    return Record(seconds, clock, events)
+        raise InputError(f"{rows.path}: there is no row that could be read.")
+    newest |= {alarm.id: alarm for alarm in book.alarms() if alarm.id in newest}
+    return Record(seconds, clock, list(newest.values()))
 
 
-def judge_history(record: Record, labels: Iterable[Label]) -> History:
-    """Compare the alarms of a record with what people said."""
-    first, last = min(record.seconds), max(record.seconds)
-    mine = [each for each in labels if each.holds and each.until >= first and each.since <= last]
-    newest = {
-        each.alarm.id: each.alarm for each in record.events if isinstance(each, Change) and each.alarm is not None
-    }
-    alarms = [alarm for alarm in newest.values() if alarm.about == ALARM]
-    defects = [label for label in mine if label.reason in (REAL_DEFECT, SENSOR_DEFECT)]
-    false_alarms = [label for label in mine if label.reason == FALSE_ALARM]
-    return History(
-        alarms,
-        (last - first) / 86_400,
-        defects,
-        false_alarms,
-        sum(any(_overlap(alarm, label) for alarm in alarms) for label in defects),
-        sum(any(_overlap(alarm, label) for alarm in alarms) for label in false_alarms),
-        sum(not any(_overlap(alarm, label) for label in mine) for alarm in alarms),
-    )
+@dataclass(frozen=True)
+class Tally:
+    """What a model says of the rows that are held out, and of the faults that people labelled.
+
+    alarms, known : in the rows held out, and how many of them are recognised as rare but normal.
+    days : of the rows held out.
+    faults, found : labelled ones in rows that the new model was not fitted to, and how many of them have an alarm.
+    """
+
+    alarms: int
+    known: int
+    days: float
+    faults: int
+    found: int
+
+    @property
+    def per_day(self) -> float:
+        """Alarms per day that are not known; all of them in less than a day."""
+        return (self.alarms - self.known) / max(self.days, 1.0)
+
+
+@dataclass(frozen=True)
+class Refit:
+    """A new model, and what speaks for it.
+
+    model : fitted as the old one was, with the labels.
+    old, new : both on rows that the new one was not fitted to.
+    held_out : from when on.
+    unlabelled : alarms of the old model in no labelled period.
+    fits_unlabelled : whether these were fitted to.
+    old_knows : whether the old model was fitted to a part of what is held out; None if that is not known.
+    clock : shows the times.
+    """
+
+    model: Model
+    old: Tally
+    new: Tally
+    held_out: float
+    unlabelled: list[Alarm]
+    fits_unlabelled: bool
+    old_knows: bool | None
+    clock: AlarmClock
+
+
+def refit(
+    model: Model,
+    rows: AnyRows,
+    labels: Iterable[Label],
+    asset: str,
+    *,
+    rules: AlarmRules | None = None,
+    hold_out: float = HOLD_OUT,
+    fit_unlabelled: bool = False,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Refit:
+    """Fit a model again as it was fitted, and compare both on the last rows, which the new one was not fitted to.
+
+    labels : of this asset; what a model keeps besides is kept.
+    hold_out : share of the rows.
+    fit_unlabelled : also fit to alarms of the old model that nobody has labelled.
+    """
+    if not 0 < hold_out < 1:
+        raise ParameterError("hold_out", f" must be a share of the rows above 0 and below 1; got {hold_out}.")
+    said, rules = [label for label in labels if label.holds and label.is_about(asset)], rules or AlarmRules()
+    progress(f"scoring {rows.path} with the old model")
+    before = watch_record(model, rows, said, rules, asset)
+    held_out = float(np.sort(before.seconds)[int(len(before.seconds) * (1 - hold_out))])
+    unlabelled = [alarm for alarm in before.alarms if not any(_overlap(alarm, label) for label in said)]
+    unlabelled = [alarm for alarm in unlabelled if alarm.known_as != NORMAL]
+    periods = [*excluded_periods(said), (held_out, before.end)]
+    periods += [] if fit_unlabelled else [(alarm.since, _end(alarm)) for alarm in unlabelled]
+    new = _fit_again(model, rows, joined_periods(periods), before, progress)
+    kept = [replace(each, asset="") for each in said if each.reason in (NORMAL, FAULT, SENSOR_DEFECT) and each.pattern]
+    new = replace(new, labels=model.labels).with_labels(kept)
+    progress(f"scoring {rows.path} with the new model")
+    after = watch_record(new, rows, said, rules, asset)
+    old_knows = _knows(model, held_out)
+    old, now = (_tally(record, said, held_out) for record in (before, after))
+    return Refit(new, old, now, held_out, unlabelled, fit_unlabelled, old_knows, before.clock)
+
+
+def _tally(record: Record, labels: Sequence[Label], held_out: float) -> Tally:
+    later = [alarm for alarm in record.alarms if _end(alarm) >= held_out]
+    faults = [each for each in labels if each.reason in (FAULT, SENSOR_DEFECT) and each.until >= min(record.seconds)]
+    faults = [each for each in faults if each.since <= record.end]
+    found = sum(any(_overlap(alarm, label) for alarm in record.alarms) for label in faults)
+    known = sum(alarm.known_as == NORMAL for alarm in later)
+    return Tally(len(later), known, (record.end - held_out) / 86_400, len(faults), found)
+
+
+def _knows(model: Model, held_out: float) -> bool | None:
+    """Return whether a model was fitted to rows after a time; None if it does not say until when."""
+    until = model.settings.get("fitted until")
+    return None if until is None else bool(pd.Timestamp(str(until)).timestamp() > held_out)
+
+
+def _end(alarm: Alarm) -> float:
+    return alarm.last if alarm.ended is None else alarm.ended
 
 
 def _overlap(alarm: Alarm, label: Label) -> bool:
-    return alarm.asset == label.asset and alarm.since <= label.until and alarm.last >= label.since
+    return label.is_about(alarm.asset) and alarm.since <= label.until and alarm.last >= label.since
 
 
-def labels_for(labels: Iterable[Label], asset: str) -> list[Label]:
-    """Return the labels of an asset, or of the groups in one."""
-    return [label for label in labels if label.asset == asset or label.asset.startswith(f"{asset}/")]
-
-
-def fit_again(
-    model: Model, path: Path, labels: Iterable[Label], record: Record, progress: Callable[[str], None]
+def _fit_again(
+    model: Model,
+    rows: AnyRows,
+    left_out: Iterable[tuple[float, float]],
+    record: Record,
+    progress: Callable[[str], None],
 ) -> Model:
-    """Fit a model as this one was, to a file without the periods that people marked.
-
-    `record` is of the same file, by any model: it says when rows are. `progress` gets what is being done.
-    """
-    periods = [_as_period(since, until, record) for since, until in excluded_periods(labels)]
-    names = [each.name for each in fields(model.reading) if each.name not in LEARNT]
-    reading = {name: getattr(model.reading, name) for name in names}
+    """Fit a model as this one was, without some periods; it reads new data as this one does."""
+    periods = [record.period(since, until) for since, until in left_out]
     encoded = dict.fromkeys(encoding.column for encoding in model.inputs.encoded)
     modes: Any = model.modes.column or {name: str(rule) for name, rule in model.modes.rules}
     given = {
-        **reading,
+        **rows.reading(model),
         "columns": (*model.inputs.as_they_are, *encoded),
         "exclude": (),
         "exclude_periods": [period for period in periods if period is not None],
@@ -137,17 +277,5 @@ def fit_again(
         "skip_modes": model.modes.skip,
         "settle": model.modes.settle,
     }
-    return fit_model(path, **given, progress=progress)
-
-
-def _as_period(since: float, until: float, record: Record) -> str | None:
-    """Return a period as the reader of tables takes it; None if no row is in it."""
-    rows = [place for place, time in enumerate(record.seconds) if since <= time <= until]
-    if not rows:
-        return None
-    if record.clock.text(since) is None:
-        if record.clock.counts_rows:
-            return f"{round(since / ROW_SECONDS) - 1}..{round(until / ROW_SECONDS) - 1}"
-        return f"{rows[0]}..{rows[-1]}"
-    ends = (record.seconds[rows[0]], record.seconds[rows[-1]])
-    return "..".join(str(record.clock.text(end)) for end in ends)
+    fitted = fit_model(rows.source, **given, progress=progress)
+    return fitted if isinstance(rows, FileRows) else replace(fitted, reading=model.reading)

@@ -16,6 +16,7 @@ import numpy as np
 from penstock._parameters import ParameterError
 from penstock._types import BoolArray, FloatArray, StreamScores
 from penstock.detectors.online import OnlineNSNMF
+from penstock.explain import Label, Pattern, strongest
 from penstock.io import Aligning, Batch, InputError, TableOptions, is_number, plain_alignment, quoted
 from penstock.live.alarms import Readings, Sensor, Verdict
 from penstock.live.options import WatchOptions
@@ -35,6 +36,7 @@ class Verdicts:
     unknown_texts : by column and text, how many rows hold a text that the model has not learnt.
     refused : line numbers and reasons of rows that were taken out of the batch, because the model cannot use them.
     readings, evidence : of the inputs (n, p); the evidence is None where that is not known.
+    deviations : with evidence, measured minus expected of flagged rows (n, p); NaN elsewhere.
     by_chance : how many episodes of at least the score of a flagged row normal data have in a day; NaN if not known.
     groups : the unit or machine of each row, where the model was fitted with groups.
     states : of inputs that are states, by number: how a reading of each is said in words.
@@ -46,6 +48,7 @@ class Verdicts:
     unknown_texts: dict[tuple[str, str], int] = field(default_factory=dict)
     refused: list[tuple[int, str]] = field(default_factory=list)
     evidence: FloatArray | None = None
+    deviations: FloatArray | None = None
     by_chance: FloatArray | None = None
     groups: Sequence[str] | None = None
     states: Mapping[int, Callable[[float], str]] = field(default_factory=dict)
@@ -71,10 +74,21 @@ class Verdicts:
         readings = [Readings(places, row) for row in self.readings]
         reasons = [self.reasons.get(place, "") for place in range(len(assets))]
         empty: Any = np.isnan(self.readings).all(axis=1)
+        patterns = [self._pattern(place, names) if flag else None for place, flag in enumerate(scores.flags.tolist())]
         columns: Iterable[Any] = zip(
-            assets, seconds, *numbers, sensors, readings, reasons, (~empty).tolist(), strict=True
+            assets, seconds, *numbers, sensors, readings, reasons, (~empty).tolist(), patterns, strict=True
         )
         return [Verdict(*each) for each in columns]
+
+    def _pattern(self, place: int, names: Sequence[str]) -> Pattern | None:
+        """Return the evidence of all sensors that are out in a row; None where evidence is not known."""
+        if self.evidence is None or self.deviations is None:
+            return None
+        out = np.flatnonzero(self.evidence[place] >= 1)
+        values = np.where(self.deviations[place, out] < 0, -1.0, 1.0) * np.minimum(
+            self.evidence[place, out], _MOST_EVIDENCE
+        )
+        return strongest(dict(zip([names[number] for number in out.tolist()], values.tolist(), strict=True)))
 
     def _sensors(self, place: int, names: Sequence[str]) -> tuple[Sensor, ...]:
         """Return the sensors with evidence in a row, the most first."""
@@ -86,6 +100,8 @@ class Verdicts:
             out = np.flatnonzero(row >= 1)
             out = out[np.argsort(-row[out], kind="stable")][:_MOST_SENSORS]
             weights = {number: float(row[number]) for number in [*out.tolist(), *known]}
+            if self.deviations is not None:
+                known |= {number: float(self.deviations[place, number]) for number in out.tolist()}
         row = self.readings[place]
         found = []
         for number, weight in weights.items():
@@ -104,10 +120,12 @@ class Scorer(Protocol):
     """What the monitor asks of a model.
 
     variable_names : names of the inputs, to which `StreamScores.variables` refers; known after `begin`.
+    labels : of situations that the model knows.
     warmup : rows that pass before the first score.
     """
 
     variable_names: tuple[str, ...]
+    labels: tuple[Label, ...]
 
     @property
     def warmup(self) -> int: ...
@@ -145,6 +163,8 @@ class OnlineScorer:
 
     `origin` is the digest of the file that it comes from.
     """
+
+    labels: tuple[Label, ...] = ()
 
     def __init__(self, detector: OnlineNSNMF, origin: str | None = None) -> None:
         self._detector, self._origin = detector, origin

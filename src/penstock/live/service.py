@@ -25,13 +25,16 @@ from typing import Any
 
 from penstock._messages import counted, duration_in_words
 from penstock._parameters import ParameterError
+from penstock.explain import REASONS, Label
 from penstock.io import Batch, Fault, InputError, open_feed
+from penstock.live.alarm_records import label_alarm
 from penstock.live.alarms import Alarm, Change, Event, Notification, Verdict
-from penstock.live.assets import MOST_FAULTS, Asset, Book
-from penstock.live.feedback import REASONS, Label, label_alarm
+from penstock.live.assets import MOST_FAULTS, Asset, Book, known_labels
 from penstock.live.options import AssetOptions, ServeOptions
-from penstock.live.scorers import Scorer, scorer_maker
-from penstock.live.store import Store, StoreError, StoreFullError
+from penstock.live.scorers import Scorer
+from penstock.live.store import AssetRecord, Store, StoreError, StoreFullError
+from penstock.live.versions import ModelShelf, SwitchError
+from penstock.storage import StorageError
 
 log = logging.getLogger("penstock.serve")
 _MOST_JOBS = 256  # deliveries and actions in one cycle
@@ -45,6 +48,7 @@ _MOST_DIGESTS = 250  # of messages that a broker may send again
 _POLL = 0.02  # seconds between looks at files that do not grow
 _CLEANING_SECONDS = 60.0
 _DISK_SECONDS = 5.0
+_LOOK_SECONDS = 1.0  # between looks for switches to other models
 
 # Actions of the alarm book that an operator may do, and those that an engineer may.
 OPERATOR_ACTIONS = ("acknowledge", "confirm", "reset", "shelve", "unshelve", "comment", "label")
@@ -151,9 +155,9 @@ class Service:
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="penstock scoring", daemon=True)
         self._wall = 0.0
-        self._next_cleaning = self._next_disk_check = 0.0
+        self._next_cleaning = self._next_disk_check = self._next_look = 0.0
         self._labels: dict[str, Label] = {}
-        self._makers: dict[Any, Callable[[], Scorer]] = {}
+        self._shelf = ModelShelf(self.store)
         self.assets: dict[str, Asset] = {}
         self._books: dict[str, Book] = {}
         try:
@@ -233,6 +237,12 @@ class Service:
         """Take back a label."""
         return self._put(Action(partial(self._withdraw, identity, who)))
 
+    def use_model(
+        self, asset: str, version: int | None, who: str, *, other_columns: bool = False
+    ) -> Future[dict[str, Any]]:
+        """Score the rows of an asset by another version of its model from now on; None: by the one before."""
+        return self._put(Action(partial(self._use_model, asset, version, who, other_columns)))
+
     def post(self, message: dict[str, Any], **marks: Any) -> Future[None]:
         """Put a message into the outbox, for every target; `marks` are kept together with it, for `Store.mark`."""
 
@@ -303,11 +313,9 @@ class Service:
         """Bring all assets and alarms to where the store is."""
         for asset in self.assets.values():
             asset.close()
-        for options in self.options.assets.values():
-            self._maker(options)
         try:
             self._load_store()
-        except (InputError, ParameterError, StoreError):
+        except (InputError, ParameterError, StorageError, StoreError, SwitchError):
             raise
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, sqlite3.Error) as error:
             raise self.store.damaged(f"{type(error).__name__}: {error}") from error
@@ -316,7 +324,11 @@ class Service:
         assets = {name: self._open_asset(name, options) for name, options in self.options.assets.items()}
         groups, rules = _book_names(self.options), self.options.rules
         labels = {each["id"]: Label.from_dict(each) for each in self.store.labels()}
-        books = {name: Book(name, rules, labels.values(), self.store.book(name)) for name in {*groups.values()}}
+        books = {
+            name: Book(name, rules, known_labels(labels.values(), members), self.store.book(name))
+            for name in {*groups.values()}
+            if (members := [asset for each, asset in assets.items() if groups[each] == name])
+        }
         replayed: list[tuple[float, int, Asset, int, list[Verdict]]] = []
         for name, asset in assets.items():
             asset.book = books[groups[name]]
@@ -333,23 +345,14 @@ class Service:
             book.begin_clock()
         self.assets, self._books, self._labels = assets, books, labels
 
-    def _maker(self, options: AssetOptions) -> Callable[[], Scorer]:
-        """Return what makes the scorers of an asset; a model is loaded once."""
-        key = (options.model, repr(options.threshold))
-        if key not in self._makers:
-            self._makers[key] = scorer_maker(options.watch_options())
-        return self._makers[key]
-
     def _open_asset(self, name: str, options: AssetOptions) -> Asset:
-        make = self._maker(options)
-        settings = make().settings()
         with self.store.transaction():
-            record = self.store.open_asset(name, settings)
-            if record.settings != settings:
-                text = "%s: the model or its threshold has changed; it begins anew with row %d"
-                log.warning(text, name, record.rows + 1)
-                self.store.restart_asset(record, settings)
-                self.store.add_audit(time.time(), "penstock", "new model", name, settings)
+            record = self.store.open_asset(name)
+            make = self._shelf.open(record, options)
+        return self._asset_of(record, options, make)
+
+    def _asset_of(self, record: AssetRecord, options: AssetOptions, make: Callable[[], Scorer]) -> Asset:
+        """Return an asset that goes on where the store is; one whose file cannot be read any more is paused."""
         open_at = partial(Asset, record, options.watch_options(), make, of_the_present=True)
         if options.input is None:
             return open_at(self.store.positions(record.id), None)
@@ -359,7 +362,7 @@ class Service:
         except (InputError, OSError) as error:
             if not record.rows:  # as it was never read, it may be the wrong file
                 raise
-            self._pause(name, error)
+            self._pause(record.name, error)
             return open_at(self.store.positions(record.id), None)
 
     def _reopen(self, name: str) -> None:
@@ -428,6 +431,7 @@ class Service:
             self._load()
             self._must_load = False
         self._check_disk(now)
+        self._look_for_switches(now)
         work = _Work(list(self._notices))
         try:
             self._gather(work, now)
@@ -612,6 +616,9 @@ class Service:
     def _save_positions(self, asset: Asset) -> None:
         """Write how far the inputs of an asset were read."""
         identity = asset.record.id
+        if asset.new_columns:
+            self.store.save_columns(asset.record, asset.scorer.variable_names)
+            asset.new_columns = False
         if asset.new_layout:
             self.store.save_position(identity, "layouts", asset.layouts)
             asset.new_layout = False
@@ -653,7 +660,7 @@ class Service:
         changed = [event.alarm for event in events if isinstance(event, Change) and event.alarm is not None]
         after = next((each for each in changed if each.id == alarm), before)
         if name == "acknowledge" and words["reason"] in REASONS:
-            self._replace_label(after, words["reason"], who, now, words["comment"])
+            events += self._replace_label(after, words["reason"], who, now, words["comment"])[0]
         return events, (changed[-1] if changed else before).as_dict()
 
     def _written_alarm(self, identity: str) -> tuple[Alarm, float]:
@@ -670,21 +677,18 @@ class Service:
         reason, comment = (str(given.get(key) or "") for key in ("reason", "comment"))
         if reason not in REASONS:
             raise RefusedError(f"The reason must be one of {', '.join(REASONS)}.")
-        label = self._replace_label(alarm, reason, who, now, comment)
+        events, label = self._replace_label(alarm, reason, who, now, comment)
         details = {"reason": reason, "comment": comment, "asset": alarm.asset, "time": now}
         self.store.add_audit(time.time(), who, "label", identity, details)
-        return [], label.as_dict()
+        return events, label.as_dict()
 
-    def _replace_label(self, alarm: Alarm, reason: str, who: str, now: float, comment: str) -> Label:
+    def _replace_label(
+        self, alarm: Alarm, reason: str, who: str, now: float, comment: str
+    ) -> tuple[list[Event], Label]:
         """Label an alarm; the label that it had is taken back."""
-        mine = [each for each in self._labels.values() if each.alarm == alarm.id]
-        label = label_alarm(alarm, reason, who, now, comment)
-        label = replace(label, id=f"{label.id}.{len(mine)}") if label.id in self._labels else label
-        for each in mine:
-            if each.holds:
-                self._save_label(replace(each, withdrawn_by=who, withdrawn_at=now))
-        self._save_label(label)
-        return label
+        label = label_alarm(alarm, reason, who, now, self._labels.values(), comment)
+        mine = [each for each in self._labels.values() if each.subject == alarm.id and each.holds]
+        return self._save_labels([*(replace(each, withdrawn_by=who, withdrawn_at=now) for each in mine), label]), label
 
     def _comment_closed(self, identity: str, who: str, given: dict[str, Any]) -> tuple[list[Event], Any]:
         """Add a comment to an alarm that is closed; it stays so."""
@@ -711,21 +715,65 @@ class Service:
         self.store.add_audit(time.time(), who, "silence", pattern, {"hours": hours, "reason": reason})
         return events, [event.as_dict() for event in events]
 
+    def _use_model(
+        self, name: str, version: int | None, who: str, other_columns: bool, now: float
+    ) -> tuple[list[Event], Any]:
+        """Switch to another version between two rows; if that cannot be, nothing has changed."""
+        asset, options = self.asset(name), self.options.assets[name]
+        record, before = replace(asset.record), asset.record.version
+        if version is None:
+            version = self.store.models_written(record.id)[before].before
+            if version is None:
+                raise RefusedError(f"{name}: version {before} is the first that was in use.", 409)
+        details = {"version": version, "before": before, "row": record.rows + 1}
+        try:
+            with self.store.savepoint():
+                make = self._shelf.switch(record, options, version, asset.scorer, other_columns=other_columns)
+                switched = self._asset_of(record, options, make)
+                self.store.add_audit(now, who, "use model", name, details)
+        except (LookupError, OSError, ValueError) as error:
+            self.store.want_model(record.id, None)
+            self.store.add_audit(now, who, "switch refused", name, {**details, "reason": str(error)})
+            raise RefusedError(str(error), 409) from None
+        log.warning("%s: version %d of the model from row %d on, by %s", name, version, record.rows + 1, who)
+        switched.book = asset.book
+        asset.close()
+        self.assets[name] = switched
+        self.clear_problem(f"input of {name}")
+        return self._tell_labels(switched.book), {"asset": name, **details}
+
+    def _look_for_switches(self, now: float) -> None:
+        """Carry out what `penstock model use` has asked for in the store."""
+        if now < self._next_look:
+            return
+        self._next_look = now + _LOOK_SECONDS
+        for name, wanted in self.store.wanted_models().items():
+            if name in self.assets:
+                columns = bool(wanted.get("other_columns"))
+                run = partial(self._use_model, name, wanted["version"], wanted["who"], columns)
+                with suppress(queue.Full):  # then the next time
+                    self._jobs.put_nowait(Action(run))
+
     def _withdraw(self, identity: str, who: str, now: float) -> tuple[list[Event], None]:
         label = self._labels.get(identity)
         if label is None or not label.holds:
             raise LookupError(f"There is no label {identity!r:.80}, or it was taken back already.")
-        self._save_label(replace(label, withdrawn_by=who, withdrawn_at=now))
+        events = self._save_labels([replace(label, withdrawn_by=who, withdrawn_at=now)])
         self.store.add_audit(now, who, "withdraw label", identity, {})
-        return [], None
+        return events, None
 
-    def _save_label(self, label: Label) -> None:
-        """Write a label, and let it act from the next row on."""
-        self._labels[label.id] = label
-        self.store.save_label(label.id, label.as_dict())
-        for book in self._books.values():
-            book.feedback.set_labels(self._labels.values())
-            book.dirty = True
+    def _save_labels(self, labels: Iterable[Label]) -> list[Event]:
+        """Write labels, and return what the alarms say to them."""
+        for label in labels:
+            self._labels[label.id] = label
+            self.store.save_label(label.id, label.as_dict())
+        return [event for book in self._books.values() for event in self._tell_labels(book)]
+
+    def _tell_labels(self, book: Book) -> list[Event]:
+        """Tell the alarms what people said: the labels of the store, and those that the models keep."""
+        mine = [asset for asset in self.assets.values() if asset.book is book]
+        book.dirty = True  # rows before this are not to be taken again with these labels
+        return book.named(book.book.set_labels(known_labels(self._labels.values(), mine), book.now()))
 
     def _write_events(self, events: Iterable[Event]) -> None:
         """Write changes and alarms, and put notifications into the outbox."""

@@ -16,7 +16,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,23 +26,29 @@ import numpy as np
 from penstock._types import FloatArray, StreamScores
 from penstock.storage import lock
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _APPLICATION = 0x50454E53  # "PENS", in the header of the file
 _IN_USE, _CLOSED = b"in use", b"closed"
 _CHECK_SECONDS = 5.0
 _FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
 _SCHEMA = """
 CREATE TABLE assets(
-    id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, settings TEXT NOT NULL, columns TEXT,
+    id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, settings TEXT NOT NULL, configured TEXT,
+    version INTEGER NOT NULL DEFAULT 0, wanted TEXT,
     rows INTEGER NOT NULL DEFAULT 0, counts TEXT NOT NULL DEFAULT '{}', newest REAL, received REAL,
     state_row INTEGER NOT NULL DEFAULT 0, state BLOB);
+CREATE TABLE models(
+    asset INTEGER NOT NULL, version INTEGER NOT NULL, digest TEXT NOT NULL, source TEXT NOT NULL, note TEXT NOT NULL,
+    added REAL NOT NULL, who TEXT NOT NULL, used REAL, before INTEGER, names TEXT, columns TEXT,
+    PRIMARY KEY(asset, version), UNIQUE(asset, digest)) WITHOUT ROWID;
+CREATE TABLE model_files(digest TEXT PRIMARY KEY, data BLOB NOT NULL);
 CREATE TABLE inputs(asset INTEGER NOT NULL, name TEXT NOT NULL, position TEXT NOT NULL, PRIMARY KEY(asset, name));
 CREATE TABLE readings(
     asset INTEGER NOT NULL, first INTEGER NOT NULL, count INTEGER NOT NULL, received REAL NOT NULL, until REAL NOT NULL,
-    times TEXT, data BLOB NOT NULL, texts TEXT, PRIMARY KEY(asset, first)) WITHOUT ROWID;
+    times TEXT, version INTEGER NOT NULL, data BLOB NOT NULL, texts TEXT, PRIMARY KEY(asset, first)) WITHOUT ROWID;
 CREATE TABLE verdicts(
     asset INTEGER NOT NULL, first INTEGER NOT NULL, count INTEGER NOT NULL, received REAL NOT NULL, until REAL NOT NULL,
-    times TEXT, data BLOB NOT NULL, reasons TEXT, PRIMARY KEY(asset, first)) WITHOUT ROWID;
+    times TEXT, version INTEGER NOT NULL, data BLOB NOT NULL, reasons TEXT, PRIMARY KEY(asset, first)) WITHOUT ROWID;
 CREATE INDEX verdicts_until ON verdicts(asset, until);
 CREATE TABLE alarms(
     id TEXT PRIMARY KEY, asset TEXT NOT NULL, began REAL NOT NULL, open INTEGER NOT NULL, record TEXT NOT NULL)
@@ -71,6 +77,14 @@ CREATE TABLE IF NOT EXISTS quarantine(
 _MOST_QUARANTINED = 1000  # rows of an asset that are kept
 
 
+_ASSETS = (
+    "SELECT assets.*, models.columns AS columns FROM assets "
+    "LEFT JOIN models ON models.asset = assets.id AND models.version = assets.version"
+)
+_MOST_FILES = 20  # of models, for each asset
+_MODELS = "SELECT * FROM models WHERE asset=? ORDER BY version"
+
+
 class StoreError(ValueError):
     """The store cannot be opened or used; the message says what to do."""
 
@@ -87,12 +101,14 @@ class _Rows:
     received : when they came, in seconds since 1970.
     seconds : the time of each row (n,) in seconds since 1970; where it cannot be read, when it was received.
     times : as they were written.
+    version : of the asset's model, which names their columns and sensors.
     """
 
     first: int
     received: float
     seconds: FloatArray
     times: list[Any] | None
+    version: int
 
 
 @dataclass(frozen=True)
@@ -113,11 +129,20 @@ class Judged(_Rows):
 
 @dataclass
 class AssetRecord:
-    """What the store knows of an asset: `rows` that were judged, and the model's `state` after `state_row` of them."""
+    """What the store knows of an asset: `rows` that were judged, and the model's `state` after `state_row` of them.
+
+    settings : what the verdicts depend on apart from the rows.
+    configured : digest of the model that the configuration named at the last start.
+    version : of the model in use; `columns` are those of its rows, None before the first.
+    wanted : a switch that was asked for and not carried out, see `Store.want_model`.
+    """
 
     id: int
     name: str
     settings: dict[str, Any]
+    configured: str | None
+    version: int
+    wanted: dict[str, Any] | None
     columns: tuple[str, ...] | None
     rows: int
     counts: Counter[str]
@@ -129,7 +154,31 @@ class AssetRecord:
     @classmethod
     def new(cls, name: str, settings: dict[str, Any]) -> AssetRecord:
         """Return an asset that is in no store yet."""
-        return cls(0, name, settings, None, 0, Counter(), None, None, 0, None)
+        return cls(0, name, settings, None, 0, None, None, 0, Counter(), None, None, 0, None)
+
+
+@dataclass(frozen=True)
+class ModelVersion:
+    """A model of an asset.
+
+    version : from 1, in the order in which the models were added.
+    digest, source : of its file, and where that was; "" is the source of a model that learns from the rows.
+    note : what is known of it, such as how it did against the model before.
+    added, who : when and by whom.
+    used, before : when it was put into use last, and the version that was in use before; None if it never was.
+    names, columns : the inputs by which it names sensors, and the columns of its rows; None before its first row.
+    """
+
+    version: int
+    digest: str
+    source: str
+    note: str
+    added: float
+    who: str
+    used: float | None
+    before: int | None
+    names: tuple[str, ...] | None
+    columns: tuple[str, ...] | None
 
 
 class Store:
@@ -140,7 +189,7 @@ class Store:
     >>> import tempfile
     >>> store = Store(Path(tempfile.mkdtemp()) / "live.db")
     >>> with store.transaction():
-    ...     unit = store.open_asset("unit 1", {"model": "3f2a"})
+    ...     unit = store.open_asset("unit 1")
     >>> store.asset("unit 1").rows
     0
     >>> store.close()
@@ -230,6 +279,11 @@ class Store:
                 f"{self.path} was written by a newer penstock (store version {version}; this one reads up to "
                 f"{SCHEMA_VERSION}). Update penstock."
             )
+        if not empty and version < SCHEMA_VERSION:
+            raise StoreError(
+                f"{self.path} was written by an older penstock (store version {version}; this one reads "
+                f"{SCHEMA_VERSION}). Name another store; the old one stays readable by the version that wrote it."
+            )
         writer.execute("PRAGMA journal_mode=WAL")
         writer.execute("PRAGMA synchronous=FULL")
         if empty:
@@ -249,6 +303,16 @@ class Store:
             for connection in (*self._all_readers, self._writer):
                 connection.close()
             os.close(self._lock)
+
+    def is_served(self) -> bool:
+        """Return whether a service runs on this file; to be asked by a store that is not `exclusive`."""
+        with suppress(OSError):
+            probe = os.open(f"{self.path}.lock", os.O_RDWR)
+            try:
+                return not lock(probe)
+            finally:
+                os.close(probe)
+        return False
 
     def limit_pages(self, pages: int) -> None:
         """Let the file have at most so many pages of 4 kB, as on a disk that is full beyond them."""
@@ -296,41 +360,132 @@ class Store:
             self._all_readers.append(connection)
         return connection.execute(query, values).fetchall()
 
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        """Undo what was written in the block if it raises; the transaction around it goes on."""
+        self._write("SAVEPOINT part")
+        try:
+            yield
+        except BaseException:
+            self._write("ROLLBACK TO part")
+            raise
+        finally:
+            self._write("RELEASE part")
+
     def _write(self, query: str, *values: Any) -> sqlite3.Cursor:
         """Run a statement inside the transaction that is being written."""
         return self._writer.execute(query, values)
 
     # Assets, inputs, readings and verdicts. What writes does so inside a transaction.
 
-    def open_asset(self, name: str, settings: dict[str, Any]) -> AssetRecord:
+    def open_asset(self, name: str) -> AssetRecord:
         """Return an asset, made if it is new."""
-        self._write("INSERT OR IGNORE INTO assets(name, settings) VALUES(?, ?)", name, _sorted(settings))
-        return _asset_record(self._write("SELECT * FROM assets WHERE name=?", name).fetchone())
+        self._write("INSERT OR IGNORE INTO assets(name, settings) VALUES(?, '{}')", name)
+        return _asset_record(self._write(f"{_ASSETS} WHERE name=?", name).fetchone())
 
     def asset(self, name: str) -> AssetRecord:
         """Return an asset; LookupError if there is none of this name."""
-        for row in self._read("SELECT * FROM assets WHERE name=?", name):
+        for row in self._read(f"{_ASSETS} WHERE name=?", name):
             return _asset_record(row)
         raise LookupError(f"There is no asset {name!r:.80}.")
 
     def asset_names(self) -> list[str]:
-        """Return the names of all assets."""
-        return [row["name"] for row in self._write("SELECT name FROM assets ORDER BY id")]
+        """Return the names of all assets that were ever watched."""
+        return [row["name"] for row in self._read("SELECT name FROM assets ORDER BY id")]
 
     def save_asset(self, record: AssetRecord, *, with_state: bool) -> None:
         """Write what has changed of an asset."""
-        columns = None if record.columns is None else json.dumps(record.columns)
-        plain = (columns, record.rows, json.dumps(record.counts), record.newest, record.received)
-        self._write("UPDATE assets SET columns=?, rows=?, counts=?, newest=?, received=? WHERE id=?", *plain, record.id)
+        plain = (record.rows, json.dumps(record.counts), record.newest, record.received)
+        self._write("UPDATE assets SET rows=?, counts=?, newest=?, received=? WHERE id=?", *plain, record.id)
         if with_state:
             state = (record.state_row, record.state, record.id)
             self._write("UPDATE assets SET state_row=?, state=? WHERE id=?", *state)
 
-    def restart_asset(self, record: AssetRecord, settings: dict[str, Any]) -> None:
-        """Note that an asset goes on with other settings, from a fresh model state."""
-        record.settings, record.state, record.state_row = settings, None, record.rows
-        query = "UPDATE assets SET settings=?, state=NULL, state_row=rows WHERE id=?"
-        self._write(query, _sorted(settings), record.id)
+    # The models of an asset.
+
+    def add_model(
+        self,
+        asset: int,
+        digest: str,
+        data: bytes | None,
+        source: str,
+        who: str,
+        at: float,
+        note: str = "",
+        names: Sequence[str] | None = None,
+    ) -> int:
+        """Return the version of a model, a new one unless the asset has it.
+
+        data : its file, which is kept; None for a model that learns from the rows.
+        names : its inputs; None: not known before its first row.
+
+        The files of the newest 20 versions of an asset are kept, that in use and the one before it besides.
+        """
+        mine = {row["version"]: row["digest"] for row in self._write(_MODELS, asset)}
+        if data is not None:
+            self._write("INSERT OR IGNORE INTO model_files VALUES(?, ?)", digest, data)
+        for version, known in mine.items():
+            if known == digest:
+                return int(version)
+        version = max(mine, default=0) + 1
+        query = "INSERT INTO models(asset, version, digest, source, note, added, who, names) VALUES(?,?,?,?,?,?,?,?)"
+        known = None if names is None else json.dumps(names)
+        self._write(query, asset, version, digest, source, note, at, who, known)
+        if len(mine) >= _MOST_FILES:
+            self._write(
+                "DELETE FROM model_files WHERE digest NOT IN (SELECT digest FROM models AS each WHERE version > "
+                "(SELECT max(version) FROM models WHERE asset = each.asset) - ? OR EXISTS (SELECT 1 FROM assets JOIN "
+                "models AS used ON used.asset = assets.id AND used.version = assets.version WHERE assets.id = "
+                "each.asset AND each.version IN (used.version, used.before)))", _MOST_FILES
+            )  # fmt: skip
+        return version
+
+    def use_model(self, record: AssetRecord, version: int, settings: dict[str, Any], at: float) -> None:
+        """Put a version into use, from the next row on and from a fresh state."""
+        if version != record.version:
+            values = (at, record.version or None, record.id, version)
+            self._write("UPDATE models SET used=?, before=? WHERE asset=? AND version=?", *values)
+        query = "UPDATE assets SET version=?, settings=?, wanted=NULL, state=NULL, state_row=rows WHERE id=?"
+        self._write(query, version, _sorted(settings), record.id)
+        record.version, record.settings, record.wanted = version, settings, None
+        record.state, record.state_row = None, record.rows
+        row = self._write("SELECT columns FROM models WHERE asset=? AND version=?", record.id, version).fetchone()
+        record.columns = _names(row["columns"])
+
+    def configure_asset(self, record: AssetRecord, digest: str) -> None:
+        """Note the model that the configuration names."""
+        record.configured = digest
+        self._write("UPDATE assets SET configured=? WHERE id=?", digest, record.id)
+
+    def save_columns(self, record: AssetRecord, names: Sequence[str]) -> None:
+        """Write the columns of the rows of the version in use, and the inputs by which it names sensors."""
+        plain = json.dumps(names), json.dumps(record.columns)
+        self._write(
+            "UPDATE models SET names=?, columns=? WHERE asset=? AND version=?", *plain, record.id, record.version
+        )
+
+    def models(self, asset: int) -> dict[int, ModelVersion]:
+        """Return the models of an asset by their versions."""
+        return {row["version"]: _model_version(row) for row in self._read(_MODELS, asset)}
+
+    def models_written(self, asset: int) -> dict[int, ModelVersion]:
+        """Return the same inside the transaction that is being written."""
+        return {row["version"]: _model_version(row) for row in self._write(_MODELS, asset)}
+
+    def model_file(self, digest: str) -> bytes:
+        """Return the file of a model; LookupError if it is not kept."""
+        for row in self._read("SELECT data FROM model_files WHERE digest=?", digest):
+            return bytes(row["data"])
+        raise LookupError(f"The model {digest[:12]} is not kept in {self.path}.")
+
+    def want_model(self, asset: int, wanted: dict[str, Any] | None) -> None:
+        """Ask the service for another version (`version`, `who`, `other_columns`); None: it was done, or cannot be."""
+        self._write("UPDATE assets SET wanted=? WHERE id=?", None if wanted is None else json.dumps(wanted), asset)
+
+    def wanted_models(self) -> dict[str, dict[str, Any]]:
+        """Return what is asked for, by the name of the asset."""
+        found = self._read("SELECT name, wanted FROM assets WHERE wanted IS NOT NULL")
+        return {row["name"]: json.loads(row["wanted"]) for row in found}
 
     def positions(self, asset: int) -> dict[str, Any]:
         """Return the position in each input of an asset, by the name of the input."""
@@ -345,22 +500,25 @@ class Store:
         """Write rows and verdicts."""
         scores, seconds = judged.scores, readings.seconds.astype("<f8")
         times = None if readings.times is None else json.dumps(readings.times)
-        common = (asset, readings.first, len(seconds), readings.received, float(seconds.max()), times)
+        common = (
+            asset, readings.first, len(seconds), readings.received, float(seconds.max()), times, readings.version
+        )  # fmt: skip
         data = seconds.tobytes() + readings.values.astype("<f8").tobytes()
         texts = json.dumps(readings.texts) if readings.texts else None
-        self._write("INSERT INTO readings VALUES(?,?,?,?,?,?,?,?)", *common, data, texts)
+        self._write("INSERT INTO readings VALUES(?,?,?,?,?,?,?,?,?)", *common, data, texts)
         parts = [seconds, scores.scores.astype("<f8"), scores.thresholds.astype("<f8"), scores.flags.astype("u1")]
         parts += [scores.variables.astype("<i4"), scores.residuals.astype("<f8")]
         data = b"".join(part.tobytes() for part in parts)
         reasons = json.dumps({str(place): text for place, text in judged.reasons.items()}) if judged.reasons else None
-        self._write("INSERT INTO verdicts VALUES(?,?,?,?,?,?,?,?)", *common, data, reasons)
+        self._write("INSERT INTO verdicts VALUES(?,?,?,?,?,?,?,?,?)", *common, data, reasons)
 
     def readings(self, asset: int, *, after: int = 0) -> Iterator[Readings]:
         """Yield what was read of an asset, in order: rows after this number."""
         for row in self._rows_of("readings", asset, after):
             n, data = row["count"], np.frombuffer(row["data"], "<f8")
             texts = {} if row["texts"] is None else json.loads(row["texts"])
-            yield Readings(row["first"], row["received"], data[:n], _times(row), data[n:].reshape(n, -1), texts)
+            values = data[n:].reshape(n, -1)
+            yield Readings(row["first"], row["received"], data[:n], _times(row), row["version"], values, texts)
 
     def verdicts(self, asset: int, *, after: int = 0, since: float | None = None) -> Iterator[Judged]:
         """Yield the verdicts on an asset, in order: rows after this number, or from this time on."""
@@ -373,7 +531,7 @@ class Store:
             residuals = np.frombuffer(data, "<f8", named, 25 * n + 4 * named).reshape(n, -1)
             reasons = {int(key): text for key, text in json.loads(row["reasons"] or "{}").items()}
             found = StreamScores(scores, thresholds, flags, variables, residuals)
-            yield Judged(row["first"], row["received"], seconds, _times(row), found, reasons)
+            yield Judged(row["first"], row["received"], seconds, _times(row), row["version"], found, reasons)
 
     def _rows_of(self, table: str, asset: int, after: int, since: float | None = None) -> Iterator[sqlite3.Row]:
         """Yield rows of a table, some at a time: a connection is not held while they are used."""
@@ -562,6 +720,14 @@ def _times(row: sqlite3.Row) -> list[Any] | None:
 
 def _asset_record(row: sqlite3.Row) -> AssetRecord:
     plain = dict(row)
-    read: dict[str, Any] = {name: json.loads(plain[name]) for name in ("settings", "counts")}
-    columns = None if plain["columns"] is None else tuple(json.loads(plain["columns"]))
-    return AssetRecord(**{**plain, **read, "counts": Counter(read["counts"]), "columns": columns})
+    read: dict[str, Any] = {name: json.loads(plain[name] or "null") for name in ("settings", "counts", "wanted")}
+    return AssetRecord(**{**plain, **read, "counts": Counter(read["counts"]), "columns": _names(plain["columns"])})
+
+
+def _model_version(row: sqlite3.Row) -> ModelVersion:
+    plain = {name: value for name, value in dict(row).items() if name != "asset"}
+    return ModelVersion(**{**plain, **{name: _names(plain[name]) for name in ("names", "columns")}})
+
+
+def _names(text: str | None) -> tuple[str, ...] | None:
+    return None if text is None else tuple(json.loads(text))

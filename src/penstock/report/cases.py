@@ -254,7 +254,7 @@ def sureness(findings: Findings, case: Case) -> tuple[str, str]:
     """Return how sure a case is, in a word or two, and how that is known."""
     if case.incident is not None:
         expected = case.record["expected_by_chance"]
-        return how_sure(expected, case.incident.kind), by_chance(expected)
+        return how_sure(expected, case.incident.kind, case.record["known"]), by_chance(expected)
     figure, sentence = (str(findings.rarity[name].loc[case.number]) for name in ("figure", "sentence"))
     if figure:
         return figure, sentence

@@ -290,6 +290,7 @@ def incident_records(findings: Findings) -> Iterator[dict[str, Any]]:
                 for sensor in incident.sensors
             ],
             "similar": [{"incident": number, "similarity": plain(alike)} for number, alike in incident.similar],
+            "pattern": plain(dict(incident.pattern)),
         }
 
 

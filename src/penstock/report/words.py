@@ -13,7 +13,7 @@ from markupsafe import Markup
 from penstock._messages import counted, duration_in_words
 from penstock.certainty import SOME, about_figure
 from penstock.detection import TagSummary, TimeSummary
-from penstock.explain import NEW_STATE
+from penstock.explain import NEW_STATE, NORMAL
 
 MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 NO_NUMBER = "–"
@@ -192,14 +192,17 @@ def how_long(start: Any, end: Any, length: Any, runs: Sequence[tuple[Any, Any]] 
     return f"{len(runs):,} runs of {of} within {duration(length)}"
 
 
-def how_sure(expected: float, kind: str = "") -> str:
+def how_sure(expected: float, kind: str = "", known: str = "") -> str:
     """Say how likely an incident is more than chance, given how many as severe chance gives in such a period.
 
     kind : of the incident; a new state is unusual operation, whatever the figure.
+    known : what people said of a situation that it is like; what is known to be normal is said to be so.
 
     >>> how_sure(0.02), how_sure(0.4), how_sure(float("nan")), how_sure(0.02, NEW_STATE)
     ('near certain', 'may be chance', 'not known', 'unusual operation')
     """
+    if known.startswith(NORMAL):
+        return NORMAL
     if kind == NEW_STATE:
         return "unusual operation"
     if math.isnan(expected):

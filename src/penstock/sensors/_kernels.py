@@ -15,6 +15,7 @@ _SLOW, _FAST = 1 / 1000, 200  # the weight of a row in a slow level: 1/(rows so 
 _LARGEST_STEP, _LARGEST_SIZE = 0.5, 1.5  # what counts of a residual in its slow level, and in its slow spread
 _USUAL_SIZE = 0.8  # of |residual|: the mean, for normal noise
 _LARGEST_SQUARE = 100.0
+_LARGEST_MEMORY = 3.0  # times the present residual, or the usual spread, that a channel over past rows counts for
 
 
 @kernel
@@ -195,6 +196,15 @@ def moving_sizes(values: Array, starts: Array, shares: Array, state: Array, out:
 
 
 @kernel
+def bound_by_present(channel: Array, values: Array) -> None:
+    """|channel| (n, q), in place, at most three times the present |value| or usual spread: what has ended is over."""
+    n, q = channel.shape
+    for i in range(n):
+        for j in range(q):
+            channel[i, j] = min(abs(channel[i, j]), _LARGEST_MEMORY * max(abs(values[i, j]), 1.0))
+
+
+@kernel
 def slow_levels(values: Array, share: float, floor: float, state: Array, out: Array) -> None:
     """The slowly followed level of `values` (n,) before each row, at least `floor`; peaks count as at most 3 levels."""
     level = state[0]
@@ -343,6 +353,7 @@ def follow_residuals(
             moving_means(E, starts, shares[2 + h], horizons[h], channel)
         else:
             moving_sizes(E, starts, shares[2 + h], horizons[h], channel)
+        bound_by_present(channel, E)
         compare_channel(channel, by[h], powers[h], edges[h], leads, largest, tops, evidence)
         for i in range(n):
             one, five = tops[i, 0] / usual_tops[h, 0], tops[i, 1] / usual_tops[h, 1]

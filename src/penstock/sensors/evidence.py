@@ -21,6 +21,7 @@ from penstock._blas import one_blas_thread
 from penstock._types import BoolArray, FloatArray, IndexArray
 from penstock.sensors._kernels import (
     activity_rows,
+    bound_by_present,
     compare_channel,
     follow_residuals,
     moving_means,
@@ -251,11 +252,14 @@ def trailing_blocks(
 
 
 def later_channels(evidence: FloatArray, spacing: Spacing) -> Iterator[FloatArray]:
-    """Yield the channels of later rows: `trailing_blocks`, and the root of the mean of squares over eight rows."""
-    yield from trailing_blocks(evidence, spacing)
-    shares = spacing.shares(_SIZE_HORIZON)
-    around = _rows_remembered(shares.min())
-    yield fill_blocks(evidence.shape[1], _trailing_sizes, evidence, spacing.starts, shares, around=around)
+    """Yield the channels of later rows: moving means, and the root of the mean of squares over eight rows."""
+    channels = [*((moving_means, horizon) for horizon in TRAILING_HORIZONS), (moving_sizes, _SIZE_HORIZON)]
+    for follow, horizon in channels:
+        shares = spacing.shares(horizon)
+        around = _rows_remembered(shares.min())
+        yield fill_blocks(
+            evidence.shape[1], partial(_later_channel, follow), evidence, spacing.starts, shares, around=around
+        )
 
 
 def _two_sided(
@@ -274,10 +278,11 @@ def _trailing(evidence: FloatArray, starts: BoolArray, shares: FloatArray) -> Fl
     return np.abs(means, out=means)
 
 
-def _trailing_sizes(evidence: FloatArray, starts: BoolArray, shares: FloatArray) -> FloatArray:
-    sizes = np.empty(evidence.shape)
-    moving_sizes(evidence, starts, shares, np.zeros(evidence.shape[1]), sizes)
-    return sizes
+def _later_channel(follow: Any, evidence: FloatArray, starts: BoolArray, shares: FloatArray) -> FloatArray:
+    found = np.empty(evidence.shape)
+    follow(evidence, starts, shares, np.zeros(evidence.shape[1]), found)
+    bound_by_present(found, evidence)
+    return found
 
 
 def _rows_remembered(share: float) -> int:

@@ -4,6 +4,7 @@ const $ = (id) => document.getElementById(id);
 const PAGES = ["alarms", "assets", "load", "service"];
 const AWAY = ["shelved", "suppressed", "out_of_service"];
 const REFRESH = 1000; // milliseconds at least between two requests for the same
+const NORMAL = "rare but normal"; // what is like a situation that people called so is listed as such, and not to be worked on
 const COLORS = ["--blue", "--green", "--purple", "--yellow", "--sky"];
 const state = {
   page: "", status: null, assets: new Map(), alarms: [], chosen: null, asset: null, sensors: [], view: null, charts: new Map(),
@@ -185,6 +186,7 @@ function chip(alarm) {
   const is = (name) => alarm.state.includes(name), away = AWAY.find(is);
   if (!alarm.open) return make("span", { class: "chip aside" }, null, "▪ closed" + (is("acknowledged") ? "" : ", not acknowledged"));
   const [kind, text] = away ? ["aside", "‖ " + away.replaceAll("_", " ")]
+    : alarm.known_as === NORMAL ? ["good", "◇ " + NORMAL + (is("active") ? ", active" : "")]
     : is("active") ? (is("acknowledged") ? ["seen", "◐ active, acknowledged"] : ["new", "● active"])
     : is("acknowledged") ? ["good", "○ ended, acknowledged"] : ["over", "◌ ended, not acknowledged"];
   return make("span", { class: "chip " + kind }, null, text + (is("latched") ? ", latched" : "") + (is("confirmed") ? ", confirmed" : ""));
@@ -193,7 +195,7 @@ function chip(alarm) {
 function isShown(alarm) {
   const is = (name) => alarm.state.includes(name), away = AWAY.some(is);
   const wanted = {
-    attention: !away && (!is("acknowledged") || is("active")), active: is("active"), open: true, shelved: away, all: true,
+    attention: !away && alarm.known_as !== NORMAL && (!is("acknowledged") || is("active")), active: is("active"), open: true, shelved: away, all: true,
   }[$("show").value];
   const words = $("words").value.toLowerCase();
   return wanted && (!$("which").value || alarm.asset === $("which").value) && (!words || alarm.words.toLowerCase().includes(words));
@@ -204,12 +206,12 @@ function whyNone() {
   const all = $("show").value === "all", count = state.alarms.length;
   if (!count) return all ? "There have been no alarms." : "There are no open alarms.";
   if ($("which").value || $("words").value) return "No alarm fits this filter, which hides " + count + ".";
-  if ($("show").value === "attention") return "Nothing to be worked on: what is open (" + count + ") is acknowledged and over, or put aside.";
+  if ($("show").value === "attention") return "Nothing to be worked on: what is open (" + count + ") is acknowledged and over, put aside, or known as " + NORMAL + ".";
   return "None of the open alarms (" + count + ") is " + ($("show").value === "active" ? "active." : "shelved, suppressed or out of service.");
 }
 
 function drawAlarms() {
-  const waiting = state.alarms.filter((each) => each.state.includes("active") && !each.state.includes("acknowledged") && !AWAY.some((name) => each.state.includes(name)));
+  const waiting = state.alarms.filter((each) => each.state.includes("active") && !each.state.includes("acknowledged") && each.known_as !== NORMAL && !AWAY.some((name) => each.state.includes(name)));
   $("open-count").textContent = waiting.length || "";
   document.title = (waiting.length ? "(" + waiting.length + ") " : "") + "Penstock live";
   const shown = state.alarms.filter(isShown);
@@ -240,9 +242,9 @@ async function openAlarm(id, { keep = false } = {}) {
   const is = (name) => alarm.state.includes(name);
   state.opened = id;
   $("alarm-title").textContent = alarm.asset + ": " + alarm.cause;
-  $("alarm-state").replaceChildren(chip(alarm), " since " + showTime(alarm.since) + (alarm.ended ? ", ended " + showTime(alarm.ended) : ""));
+  $("alarm-state").replaceChildren(chip(alarm), " since " + showTime(alarm.since) + (alarm.ended ? ", ended " + showTime(alarm.ended) : "") + (alarm.model ? ", scored by version " + alarm.model + " of the model" : ""));
   const like = alarm.looks_like && alarm.looks_like.label;
-  $("alarm-words").textContent = alarm.words + (like ? "; looks like the " + like.reason + " of " + showTime(like.since) + (like.comment ? " (“" + like.comment + "”)" : "") : "");
+  $("alarm-words").textContent = alarm.words + (like ? "; like what was " + like.reason + " on " + showTime(like.since) + (like.comment ? " (“" + like.comment + "”)" : "") : "");
   const moved = alarm.sensors.slice().sort((a, b) => a.moved - b.moved), normal = alarm.nearest_normal;
   fill($("alarm-sensors"), moved.map((each) => row(
     each.name, showTime(each.moved), showNumber(each.value),
@@ -416,7 +418,7 @@ function sentence(each) {
   if (each.problem) return "not watched: " + each.problem;
   if (each.received === null || each.row === 0) return "no rows yet";
   const count = each.alarms + (each.alarms === 1 ? " alarm" : " alarms");
-  const fits = each.alarms ? "does not fit (" + count + ")" : each.score === null ? "not scored (" + (each.reason || "no score") + ")"
+  const fits = each.alarms ? "does not fit (" + count + ")" : each.known ? "as is known, " + NORMAL : each.score === null ? "not scored (" + (each.reason || "no score") + ")"
     : each.score > each.threshold ? "above its threshold just now" : "fits";
   const version = Number.isInteger(each.model) ? " v" + each.model : "";
   const day = each.model_time ? showDay(state.clock.at(each.model_time * 1000)).replace(" " + new Date().getUTCFullYear(), "") : null;
@@ -456,8 +458,46 @@ async function chooseAsset(name) {
     state.sensors = [...new Set([...named.filter((each) => columns.includes(each)), ...columns])].slice(0, 3);
     $("add-sensor").replaceChildren(make("option", { value: "" }, null, "add one …"), ...columns.map((each) => make("option", { value: each }, null, each)));
     loadSeries();
+    await showModels();
   } catch (error) {
     report(error);
+  }
+}
+
+// The versions of the model of an asset; an engineer puts another into use.
+async function showModels() {
+  const name = state.asset;
+  if (!name) return;
+  const versions = await ask("assets/" + encodeURI(name) + "/models");
+  if (name !== state.asset) return;
+  state.models = versions;
+  fill($("models"), versions.slice().reverse().map((each) => {
+    const button = make("button", { type: "button", "data-version": each.version }, null, "Use");
+    const added = showTime(Math.round(each.added)) + " by " + each.who;
+    return row((each.in_use ? "● " : "") + each.version, each.source || "learns from the rows", added, each.note,
+      each.in_use ? "in use" : state.status.role === "engineer" ? button : "");
+  }));
+}
+
+// Puts a version into use; one of other columns is used if that was said to be meant.
+async function useModel(version, meant) {
+  const name = state.status.user ? {} : { name: localStorage.getItem("who") || "" };
+  const [wanted, now] = [state.models.find((each) => each.version === version), state.models.find((each) => each.in_use)];
+  const without = (one, other) => (one.names && other.names ? one.names.filter((each) => !other.names.includes(each)) : []);
+  const [gone, come] = [without(now, wanted), without(wanted, now)], box = $("model-problem");
+  if (!meant && (gone.length || come.length)) {
+    const parts = [gone.length && "without " + gone.join(", "), come.length && "with " + come.join(", ")].filter(Boolean);
+    box.textContent = "Version " + version + " has other columns: " + parts.join("; ") + ". From then on only its columns are kept; what is there stays. ";
+    make("button", { type: "button", "data-meant": version }, box, "Use it nevertheless");
+    return;
+  }
+  try {
+    await command("assets/" + encodeURI(state.asset) + "/models/use", { version, ...name, ...(meant ? { other_columns: true } : {}) });
+    box.textContent = "";
+    loadAssets();
+    await showModels();
+  } catch (error) {
+    box.textContent = error.message;
   }
 }
 
@@ -558,7 +598,8 @@ async function loadAudit() {
     const lines = await ask("audit");
     fill($("audit"), lines.map((each) => row(
       showTime(Math.round(each.details.time ?? each.at)), each.who, each.action, each.subject,
-      [each.details.reason, each.details.comment].filter(Boolean).join(" · "),
+      [each.details.version && "version " + each.details.version + (each.details.row ? " from row " + each.details.row + " on" : ""),
+        each.details.reason, each.details.comment, each.details.note].filter(Boolean).join(" · "),
     )));
   } catch (error) {
     report(error);
@@ -610,6 +651,8 @@ $("alarm").addEventListener("close", () => {
   state.alarmCharts = [];
 });
 $("actions").addEventListener("click", (event) => event.target.dataset.action && act(event.target.dataset.action));
+$("models").addEventListener("click", (event) => event.target.dataset.version && useModel(Number(event.target.dataset.version)));
+$("model-problem").addEventListener("click", (event) => event.target.dataset.meant && useModel(Number(event.target.dataset.meant), true));
 $("labels").addEventListener("click", (event) => event.target.dataset.label && undo(event.target.dataset.label));
 $("work").addEventListener("keydown", (event) => {
   const action = state.asking || (event.target.id === "comment" && "comment");

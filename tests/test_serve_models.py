@@ -1,0 +1,258 @@
+"""Models of a live service have versions: verdicts name theirs, and another is put into use while rows come."""
+
+from __future__ import annotations
+
+import json
+import time
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+
+import pytest
+from live_service import NAMES, Client, csv_of, model, options, rows, running
+
+from penstock import fit_model, load_model
+from penstock.cli import main
+from penstock.live.api import export_frame, verdict_records
+from penstock.live.options import AssetOptions
+from penstock.live.service import Delivery, RefusedError
+from penstock.live.web import LiveServer
+
+ROWS = rows(n=1200, fault=[*range(700, 730), *range(1000, 1030)])
+
+
+@cache
+def other_model(*columns):
+    """A model of some of the columns, in another order."""
+    folder = Path(mkdtemp())
+    (folder / "good.csv").write_text(csv_of(rows(seed=3)[:600][["time", *NAMES]]))
+    fit_model(folder / "good.csv", columns=columns or ("oil", "power", "head", "flow")).save(folder / "other.penstock")
+    return folder / "other.penstock"
+
+
+def bring(service, start, stop, columns=("time", *NAMES)):
+    return service.deliver(Delivery("unit1", csv_of(ROWS[start:stop][list(columns)]).encode(), "test")).result()
+
+
+def named(records):
+    return {name for each in records if each["flag"] for name in each["variables"]}
+
+
+@pytest.mark.parametrize("columns", [(), ("oil", "power", "head"), ("oil", "head")])
+def test_old_verdicts_name_their_sensors_after_a_restart_with_another_model(tmp_path, columns):
+    with running(options(tmp_path)) as service:
+        bring(service, 600, 800)
+        before = verdict_records(service, "unit1")
+        exported = export_frame(service, "unit1")
+        assert "oil" in named(before)
+    with running(options(tmp_path, model=other_model(*columns))) as service:
+        assert verdict_records(service, "unit1") == before
+        answer = bring(service, 800, 1100)
+        assert (answer["accepted"], answer["malformed"]) == (300, 0), "no row is refused"
+        after = verdict_records(service, "unit1", after=200)
+        assert {each["model"] for each in after} == {2}
+        assert "oil" in named(after)
+        assert named(after) <= {*(columns or NAMES)}
+        whole = export_frame(service, "unit1")
+        assert whole[:200][list(exported)].equals(exported), "nothing of what was there is lost"
+        assert whole[200:][list(columns or NAMES)].notna().sum().min() > 250
+        assert [each["action"] for each in service.store.audit()] == ["new model"]
+
+
+def test_a_hot_switch_and_the_way_back(tmp_path):
+    with running(options(tmp_path)) as service:
+        bring(service, 600, 700)
+        store = service.store
+        with pytest.raises(RefusedError, match="no model version 2"):
+            service.use_model("unit1", 2, "Ada").result()
+        with pytest.raises(RefusedError, match="is the first"):
+            service.use_model("unit1", None, "Ada").result()
+        assert main(["model", "use", str(other_model()), "--store", str(store.path), "--who", "Ada"]) == 0
+        bring(service, 700, 900)
+        with pytest.raises(RefusedError, match="in use already"):
+            service.use_model("unit1", 2, "Ada").result()
+        assert service.use_model("unit1", None, "Bob").result()["version"] == 1
+        bring(service, 900, 1100)
+        records = verdict_records(service, "unit1")
+        assert [each["model"] for each in records] == [1] * 100 + [2] * 200 + [1] * 200
+        assert [each["row"] for each in records] == list(range(1, 501))
+        for part in (records[100:300], records[300:]):
+            assert "oil" in named(part)
+        audit = [(each["who"], each["action"], each["details"]["version"]) for each in store.audit()]
+        assert [each for each in audit if each[1] == "use model"] == [("Bob", "use model", 1), ("Ada", "use model", 2)]
+    with running(options(tmp_path)) as service:
+        assert service.assets["unit1"].record.version == 1
+        assert service.use_model("unit1", 2, "Ada").result()["row"] == 501
+    with running(options(tmp_path)) as service:  # the configuration is as before: what a person has switched stays
+        assert service.assets["unit1"].record.version == 2
+        bring(service, 1100, 1200)
+        assert verdict_records(service, "unit1", after=500)[0]["model"] == 2
+    with running(options(tmp_path, model=other_model("oil", "head"))) as service:  # it names another one
+        assert service.assets["unit1"].record.version == 3
+
+
+def test_scores_after_a_switch_are_those_of_a_service_that_begins_with_that_model(tmp_path):
+    (tmp_path / "fresh").mkdir()
+    with running(options(tmp_path / "fresh", model=other_model())) as service:
+        bring(service, 800, 1000)
+        expected = verdict_records(service, "unit1")
+    with running(options(tmp_path, names=("unit1", "unit2"))) as service:
+        bring(service, 600, 800)
+        main(["model", "use", str(other_model()), "--store", str(service.store.path), "--asset", "unit1"])
+        bring(service, 800, 1000)
+        found = verdict_records(service, "unit1", after=200)
+        assert service.assets["unit2"].record.version == 1
+    keys = ("time", "score", "threshold", "flag", "variables")
+    assert [[each[key] for key in keys] for each in found] == [[each[key] for key in keys] for each in expected]
+
+
+def test_a_model_of_other_columns_is_a_choice(tmp_path, capsys):
+    """From a file that grows, too: it goes on where it was, with the columns of the new model."""
+    file = tmp_path / "unit1.csv"
+    file.write_text(csv_of(ROWS[600:700]))
+    with running(options(tmp_path, input=file)) as service:
+        wait_for(lambda: service.assets["unit1"].record.rows >= 99)
+        few = str(other_model("oil", "head"))
+        command = ["model", "use", few, "--store", str(service.store.path), "--who", "Ada"]
+        assert main(command) == 2
+        said = capsys.readouterr().err
+        assert "without 'flow', 'power'" in said
+        assert "--other-columns" in said
+        assert service.assets["unit1"].record.version == 1
+        assert service.store.audit()[0]["action"] == "switch refused"
+        assert main([*command, "--other-columns"]) == 0
+        with file.open("a") as end:
+            end.write(csv_of(ROWS[700:900]).partition("\n")[2])
+        wait_for(lambda: service.assets["unit1"].record.rows >= 299)
+        assert service.assets["unit1"].record.columns == ("oil", "head")
+        records = verdict_records(service, "unit1")
+        assert [each["time"] for each in records] == ROWS["time"][600 : 600 + len(records)].tolist()
+        assert named(records[100:]) <= {"oil", "head"}
+        assert main(["model", "rollback", "--store", str(service.store.path), "--other-columns"]) == 0
+        assert not service.problems
+        with file.open("a") as end:
+            end.write(csv_of(ROWS[900:1000]).partition("\n")[2])
+        wait_for(lambda: service.assets["unit1"].record.rows >= 399)
+        assert verdict_records(service, "unit1")[-1]["model"] == 1
+
+
+def wait_for(done):
+    end = time.monotonic() + 60
+    while not done():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_the_commands_while_no_service_runs(tmp_path, capsys):
+    store = str(tmp_path / "live.db")
+    assert main(["model", "list", "--store", store]) == 2
+    with running(options(tmp_path)) as service:
+        bring(service, 600, 700)
+    assert main(["model", "rollback", "--store", store]) == 2
+    assert main(["model", "use", "7", "--store", store]) == 2
+    assert main(["model", "use", str(tmp_path / "none"), "--store", store]) == 2
+    assert main(["model", "use", str(other_model()), "--store", store, "--asset", "unit9"]) == 2
+    assert "There are unit1." in capsys.readouterr().err
+    assert main(["model", "use", str(other_model()), "--store", store]) == 0
+    assert "from the next start" in capsys.readouterr().out
+    with running(options(tmp_path)) as service:
+        wait_for(lambda: service.assets["unit1"].record.version == 2)
+    assert main(["model", "list", "--store", store]) == 0
+    said = capsys.readouterr().out
+    assert "unit1: version 2 is in use." in said
+    assert main(["model", "list", "--store", store, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["unit1"]
+    assert [(each["version"], each["in_use"]) for each in found] == [(1, False), (2, True)]
+
+
+def test_a_refit_of_what_a_service_has_seen_is_a_version_and_used_only_if_asked(tmp_path, capsys):
+    store = str(tmp_path / "live.db")
+    rules = ["--on-delay", "3s", "--off-delay", "5s", "--min-duration", "2s", "--rejoin", "20s"]
+    with running(options(tmp_path)) as service:
+        bring(service, 0, 1200)
+        alarms = [each["id"] for each in service.store.alarms()]
+        assert alarms
+        service.act("label", alarms[-1], "Ada", reason="fault", comment="bearing").result()
+        assert main(["refit", "--store", store, *rules]) == 0
+        said = capsys.readouterr().out
+        assert "Kept as version 2" in said
+        assert "1 alarm without a label was left out of fitting" in said
+        assert service.assets["unit1"].record.version == 1
+        assert main(["refit", "--store", store, *rules, "--hold-out", "0.3", "--switch"]) == 0
+        assert service.assets["unit1"].record.version == 3
+        assert bring(service, 600, 700)["accepted"] == 0 or service.assets["unit1"].record.rows > 1200
+        version = service.store.models(service.assets["unit1"].record.id)[3]
+        (tmp_path / "new.penstock").write_bytes(service.store.model_file(version.digest))
+        new = load_model(tmp_path / "new.penstock")
+        assert [label.comment for label in new.labels] == ["bearing"]
+        assert new.reading == load_model(model()).reading
+    assert main(["refit", "--store", store, "--labels", store]) == 2
+
+
+def test_the_api_shows_versions_and_switches(tmp_path):
+    with LiveServer(options(tmp_path)) as server:
+        client = Client(server.url)
+        client.samples(csv_of(ROWS[600:800]))
+        assert client.get("assets")[0]["model"] == 1
+        assert main(["model", "use", str(other_model("oil", "head")), "--store", str(tmp_path / "live.db")]) == 2
+        assert [each["version"] for each in client.get("assets/unit1/models")] == [1, 2]
+        path = "assets/unit1/models/use"
+        status, answer = client.command(path, version=2, name="Ada")
+        assert (status, "other columns" in answer["error"]) == (409, True)
+        assert client.command(path, version="2")[0] == 400
+        assert client.command(path, version=2, other_columns=True, name="Ada")[0] == 200
+        client.samples(csv_of(ROWS[800:900]))
+        series = client.get("assets/unit1/series?hours=1&sensor=oil&sensor=power")
+        assert series["model"] == [1] * 200 + [2] * 100
+        power = series["sensors"]["power"]["value"]
+        assert power[150] is not None
+        assert power[-1] is None
+        alarm = client.get("alarms")[0]
+        assert client.get(f"alarms/{alarm['id']}")["model"] == 1
+        assert client.command(path, name="Ada", other_columns=True)[1]["version"] == 1
+        assert [each["in_use"] for each in client.get("assets/unit1/models")] == [True, False]
+        assert client.get("assets/unit1")["columns"] == NAMES
+
+
+def test_files_of_old_versions_are_bounded(tmp_path):
+    with running(options(tmp_path)) as service:
+        bring(service, 600, 700)
+        store, record = service.store, service.assets["unit1"].record
+    from penstock.live.store import Store
+
+    store = Store(tmp_path / "live.db")
+    with store.transaction():
+        for number in range(40):
+            store.add_model(record.id, f"digest {number}", b"model", "x.penstock", "Ada", 0.0)
+    kept = [version for version, each in store.models(record.id).items() if _is_kept(store, each.digest)]
+    store.close()
+    assert kept == [1, *range(22, 42)], "that in use, and the newest 20"
+
+
+def _is_kept(store, digest):
+    try:
+        return bool(store.model_file(digest))
+    except LookupError:
+        return False
+
+
+def test_a_store_of_an_older_version_is_refused(tmp_path):
+    import sqlite3
+
+    with running(options(tmp_path)):
+        pass
+    with sqlite3.connect(tmp_path / "live.db") as connection:
+        connection.execute("PRAGMA user_version=1")
+    with pytest.raises(ValueError, match="older penstock"), running(options(tmp_path)):
+        pass
+
+
+def test_labels_that_a_model_keeps_act_in_the_service(tmp_path):
+    fitted = load_model(model())
+    findings = fitted.score(ROWS[600:800].assign(time=ROWS["time"][600:800]), time="time")
+    (incident,) = findings.incidents
+    fitted.labelled(findings, incident.number, "normal", "Ada", "oil test").save(tmp_path / "knows.penstock")
+    with running(options(tmp_path, assets={"unit1": AssetOptions(model=tmp_path / "knows.penstock")})) as service:
+        bring(service, 800, 1200)
+        (alarm,) = service.store.alarms()
+        assert (alarm["known_as"], service.store.messages()) == ("rare but normal", [])
