@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
-import time
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
 
 import pytest
 from live_service import NAMES, Client, csv_of, model, options, rows, running
+from live_tables import wait_for
 
 from penstock import fit_model, load_model
 from penstock.cli import main
 from penstock.live.api import export_frame, verdict_records
+from penstock.live.fitted import FittedScorer
 from penstock.live.options import AssetOptions
 from penstock.live.service import Delivery, RefusedError
+from penstock.live.versions import add_file
 from penstock.live.web import LiveServer
 
 ROWS = rows(n=1200, fault=[*range(700, 730), *range(1000, 1030)])
@@ -136,13 +138,6 @@ def test_a_model_of_other_columns_is_a_choice(tmp_path, capsys):
         assert verdict_records(service, "unit1")[-1]["model"] == 1
 
 
-def wait_for(done):
-    end = time.monotonic() + 60
-    while not done():
-        assert time.monotonic() < end
-        time.sleep(0.05)
-
-
 def test_the_commands_while_no_service_runs(tmp_path, capsys):
     store = str(tmp_path / "live.db")
     assert main(["model", "list", "--store", store]) == 2
@@ -256,3 +251,35 @@ def test_labels_that_a_model_keeps_act_in_the_service(tmp_path):
         bring(service, 800, 1200)
         (alarm,) = service.store.alarms()
         assert (alarm["known_as"], service.store.messages()) == ("rare but normal", [])
+
+
+def test_another_model_ends_the_pause_of_an_asset_that_its_model_fails_on(tmp_path, monkeypatch):
+    plain = FittedScorer.score
+
+    def score(self, batch, n_variables, *, strict=False):
+        if self.variable_names == tuple(NAMES):
+            raise ZeroDivisionError("of all numbers")
+        return plain(self, batch, n_variables, strict=strict)
+
+    monkeypatch.setattr(FittedScorer, "score", score)
+    file = tmp_path / "unit1.csv"
+    file.write_text(csv_of(ROWS[600:800][["time", *NAMES]]))
+    with running(options(tmp_path, input=file)) as service:
+        wait_for(lambda: "input of unit1" in service.problems)
+        newer = add_file(service.store, "unit1", other_model(), "other.penstock", "Ada")
+        service.use_model("unit1", newer, "Ada").result(30)
+        wait_for(lambda: service.assets["unit1"].record.rows == 200)
+        assert "input of unit1" not in service.problems
+        assert {each["model"] for each in verdict_records(service, "unit1")} == {newer}
+
+
+def test_the_store_of_a_watch_has_the_version_of_its_model(tmp_path, capsys):
+    (tmp_path / "unit1.csv").write_text(csv_of(ROWS[600:800][["time", *NAMES]]))
+    state = ["--state", str(tmp_path / "state"), "--output", str(tmp_path / "v.jsonl"), "--quiet"]
+    command = ["watch", str(tmp_path / "unit1.csv"), "--model", str(model()), *state]
+    for _ in range(2):  # it goes on from what is there
+        assert main(command) == 0
+    assert main(["model", "list", "--store", str(tmp_path / "state" / "watch.db"), "--json"]) == 0
+    (version,) = json.loads(capsys.readouterr().out)["unit1"]
+    assert (version["version"], version["in_use"], version["source"]) == (1, True, str(model()))
+    assert version["names"] == version["columns"] == list(NAMES)
