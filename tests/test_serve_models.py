@@ -113,7 +113,7 @@ def test_a_model_of_other_columns_is_a_choice(tmp_path, capsys):
     file = tmp_path / "unit1.csv"
     file.write_text(csv_of(ROWS[600:700]))
     with running(options(tmp_path, input=file)) as service:
-        wait_for(lambda: service.assets["unit1"].record.rows >= 99)
+        wait_for(lambda: service.store.asset("unit1").rows >= 99)
         few = str(other_model("oil", "head"))
         command = ["model", "use", few, "--store", str(service.store.path), "--who", "Ada"]
         assert main(command) == 2
@@ -125,7 +125,7 @@ def test_a_model_of_other_columns_is_a_choice(tmp_path, capsys):
         assert main([*command, "--other-columns"]) == 0
         with file.open("a") as end:
             end.write(csv_of(ROWS[700:900]).partition("\n")[2])
-        wait_for(lambda: service.assets["unit1"].record.rows >= 299)
+        wait_for(lambda: service.store.asset("unit1").rows >= 299)
         assert service.assets["unit1"].record.columns == ("oil", "head")
         records = verdict_records(service, "unit1")
         assert [each["time"] for each in records] == ROWS["time"][600 : 600 + len(records)].tolist()
@@ -134,7 +134,7 @@ def test_a_model_of_other_columns_is_a_choice(tmp_path, capsys):
         assert not service.problems
         with file.open("a") as end:
             end.write(csv_of(ROWS[900:1000]).partition("\n")[2])
-        wait_for(lambda: service.assets["unit1"].record.rows >= 399)
+        wait_for(lambda: service.store.asset("unit1").rows >= 399)
         assert verdict_records(service, "unit1")[-1]["model"] == 1
 
 
@@ -268,7 +268,7 @@ def test_another_model_ends_the_pause_of_an_asset_that_its_model_fails_on(tmp_pa
         wait_for(lambda: "input of unit1" in service.problems)
         newer = add_file(service.store, "unit1", other_model(), "other.penstock", "Ada")
         service.use_model("unit1", newer, "Ada").result(30)
-        wait_for(lambda: service.assets["unit1"].record.rows == 200)
+        wait_for(lambda: service.store.asset("unit1").rows == 200)
         assert "input of unit1" not in service.problems
         assert {each["model"] for each in verdict_records(service, "unit1")} == {newer}
 
