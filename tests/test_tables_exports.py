@@ -359,8 +359,8 @@ def test_json_has_the_doubts_the_notes_and_incidents_as_they_are_printed(
 ) -> None:
     hours = pd.date_range("2024-03-01", periods=288, freq="h")
     frame = pd.DataFrame(RANDOM.normal(size=(288, 4)), index=hours, columns=list("abcd")).round(4)
-    frame.iloc[60:70, 1] += 9
-    frame.iloc[200:220, 2] += 12
+    frame.iloc[60:64, 1] += 90
+    frame.iloc[200:204, 2] += 120
     (tmp_path / "plant.csv").write_text(csv(written("%d/%m/%Y %H:%M", hours), frame))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

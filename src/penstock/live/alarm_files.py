@@ -30,6 +30,7 @@ class AlarmClock:
     counts_rows : rows count as a minute apart, as there is no time; None before the first row.
     last : the time of the last row, and of a row without a time.
 
+    >>> import numpy as np
     >>> AlarmClock(TimeReader()).seconds(np.array([60.0, np.nan, 180.0]), 1, 3)
     [60.0, 60.0, 180.0]
     >>> AlarmClock().seconds(None, 7, 1)
