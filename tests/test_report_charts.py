@@ -104,10 +104,10 @@ def test_charts_of_one_view_move_together(charts):
     for share, act in ((0.25, charts.mouse.down), (0.75, charts.mouse.up)):
         charts.mouse.move(box["x"] + left + share * (right - left), box["y"] + 60, steps=3)
         act()
-    charts.wait_for_function("lower.dataset.to < 800")
+    charts.wait_for_function("() => lower.dataset.to < 800")
     assert float(charts.locator("#lower").get_attribute("data-from")) == pytest.approx(250, abs=3)
     charts.locator("#lower").press("0")
-    charts.wait_for_function("upper.dataset.to == 1000")
+    charts.wait_for_function("() => upper.dataset.to == 1000")
     charts.mouse.move(box["x"] + left + 0.5 * (right - left), box["y"] + 60)
     assert charts.evaluate("view.cursor") == pytest.approx(500, abs=2)
 
