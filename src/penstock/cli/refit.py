@@ -138,7 +138,7 @@ def _refit_file(
     from penstock.cli._console import Stages, cleaning_up
     from penstock.detection import load_model
     from penstock.live.alarm_files import read_labels, stream_name
-    from penstock.live.refit import FileRows
+    from penstock.live.refit import TableRows
     from penstock.live.refit import refit as fit_again
     from penstock.storage import replace_file
 
@@ -148,7 +148,7 @@ def _refit_file(
         if said and not any(label.is_about(name) for label in said):
             labelled = listed(sorted({label.asset for label in said}))
             raise ParameterError("asset", f" must be one that has labels ({labelled}); got {name!r:.100}.")
-        found = fit_again(load_model(model), FileRows(source), said, name, **fit, progress=stages)
+        found = fit_again(load_model(model), TableRows(source), said, name, **fit, progress=stages)
         if output is not None:
             found.model.save(output, overwrite=overwrite)
         if switch:

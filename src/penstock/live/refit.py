@@ -35,7 +35,7 @@ _FROM_TEXT = ("separator", "decimal", "thousands", "encoding", "sheet", "names",
 
 
 @dataclass(frozen=True)
-class Record:
+class WatchedRecord:
     """The rows of a record in seconds, the clock that shows them, and the alarms of a model on them, as they ended."""
 
     seconds: list[float]
@@ -60,7 +60,7 @@ class Record:
         return first, last
 
 
-class FileRows:
+class TableRows:
     """Rows of a file, scored as `penstock watch` does."""
 
     def __init__(self, path: Path) -> None:
@@ -130,10 +130,10 @@ class StoredRows:
         return {"time": "time", **{name: getattr(model.reading, name) for name in names}}
 
 
-AnyRows = FileRows | StoredRows
+AnyRows = TableRows | StoredRows
 
 
-def watch_record(model: Model, rows: AnyRows, labels: Sequence[Label], rules: AlarmRules, asset: str) -> Record:
+def watch_record(model: Model, rows: AnyRows, labels: Sequence[Label], rules: AlarmRules, asset: str) -> WatchedRecord:
     """Score rows one by one, with the labels in effect."""
     scorer, book, clock = FittedScorer(model), AlarmBook(rules), AlarmClock()
     book.set_labels([*labels, *(replace(each, asset=asset) for each in model.labels)])
@@ -149,7 +149,7 @@ def watch_record(model: Model, rows: AnyRows, labels: Sequence[Label], rules: Al
     if not seconds:
         raise InputError(f"{rows.path}: there is no row that could be read.")
     newest |= {alarm.id: alarm for alarm in book.alarms() if alarm.id in newest}
-    return Record(seconds, clock, list(newest.values()))
+    return WatchedRecord(seconds, clock, list(newest.values()))
 
 
 @dataclass(frozen=True)
@@ -233,7 +233,7 @@ def refit(
     return Refit(new, old, now, held_out, unlabelled, fit_unlabelled, old_knows, before.clock)
 
 
-def _tally(record: Record, labels: Sequence[Label], held_out: float) -> Tally:
+def _tally(record: WatchedRecord, labels: Sequence[Label], held_out: float) -> Tally:
     later = [alarm for alarm in record.alarms if _end(alarm) >= held_out]
     faults = [each for each in labels if each.reason in (FAULT, SENSOR_DEFECT) and each.until >= min(record.seconds)]
     faults = [each for each in faults if each.since <= record.end]
@@ -260,7 +260,7 @@ def _fit_again(
     model: Model,
     rows: AnyRows,
     left_out: Iterable[tuple[float, float]],
-    record: Record,
+    record: WatchedRecord,
     progress: Callable[[str], None],
 ) -> Model:
     """Fit a model as this one was, without some periods; it reads new data as this one does."""
@@ -278,4 +278,4 @@ def _fit_again(
         "settle": model.modes.settle,
     }
     fitted = fit_model(rows.source, **given, progress=progress)
-    return fitted if isinstance(rows, FileRows) else replace(fitted, reading=model.reading)
+    return fitted if isinstance(rows, TableRows) else replace(fitted, reading=model.reading)
