@@ -469,6 +469,7 @@ async function showModels() {
   const name = state.asset;
   if (!name) return;
   const versions = await ask("assets/" + encodeURI(name) + "/models");
+  state.status ??= await ask("status"); // the page may open with an asset, before anything else was asked
   if (name !== state.asset) return;
   state.models = versions;
   fill($("models"), versions.slice().reverse().map((each) => {
