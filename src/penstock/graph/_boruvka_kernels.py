@@ -183,7 +183,7 @@ def search_foreign(
     limits = np.empty(TILE, tree.tiles.dtype)
     reach = np.empty(TILE, np.float64)
     total = np.empty(TILE, tree.tiles.dtype)
-    ours = np.empty(TILE, tree.tiles.dtype)
+    ours = np.zeros(TILE, tree.tiles.dtype)  # read before it is filled: the first leaf is the own one, without an axis
     theirs = np.empty(TILE, tree.tiles.dtype)
     axis = np.empty(width, tree.tiles.dtype)
     query = np.empty((TILE, width), tree.tiles.dtype)
@@ -266,6 +266,11 @@ def search_foreign(
         for a in range(size):
             i = offset + base + a
             if points.needed[i]:
+                # The search ended at `reach`: of edges as long as a longer one that it found, it may have missed the
+                # first. Where `lower` is not below that length, nothing else would say so.
+                if reach[a] < points.found_square[i] <= points.lower[i]:
+                    points.found[i] = -1
+                    points.found_square[i] = np.inf
                 points.lower[i] = max(points.lower[i], reach[a])
     return visited
 
