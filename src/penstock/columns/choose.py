@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -103,7 +104,7 @@ class InputChoice:
     def counts(self) -> dict[str, int]:
         return {"as they are": len(self.as_they_are), "encoded": len(self.encoded), "left out": len(self.left_out)}
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Names of the columns that `apply` returns."""
         return (*self.as_they_are, *(name for encoding in self.encoded for name in encoding.names))
@@ -120,14 +121,14 @@ class InputChoice:
         ]
         return np.column_stack(columns) if columns else expected
 
-    @property
+    @cached_property
     def settings(self) -> tuple[str, ...]:
         """Inputs that are set rather than measured, and states that hardly ever switch: no causes."""
         return tuple(
             name for name in self.as_they_are if not self.role_of(name).named and self.role_of(name).role != DRIVER
         )
 
-    @property
+    @cached_property
     def drivers(self) -> tuple[str, ...]:
         """Inputs that explain others, and are never scored nor named."""
         return tuple(name for name in self.as_they_are if self.role_of(name).role == DRIVER)
@@ -141,11 +142,12 @@ class InputChoice:
             return tuple(number for number in numbers if roles[number].role == DRIVER)
         return tuple(number for number in numbers if not roles[number].scored)
 
-    @property
+    @cached_property
     def causes(self) -> tuple[str, ...]:
         """Those of `names` that may be the cause of an event: no settings, unless there is nothing else; no drivers."""
-        others = tuple(name for name in self.names if name not in self.drivers)
-        return tuple(name for name in others if name not in self.settings) or others
+        drivers, settings = set(self.drivers), set(self.settings)
+        others = tuple(name for name in self.names if name not in drivers)
+        return tuple(name for name in others if name not in settings) or others
 
     def apply(self, table: Table) -> pd.DataFrame:
         """Return the inputs as float64 with NaN for missing values, under the index of the table's values."""
