@@ -1,18 +1,24 @@
-"""Print how large the code is and how long the walk of `penstock detect --report` is.
+"""Print how large the code is, how dense, and how long the walks through it are.
 
     .venv/bin/python benchmarks/house.py
 
-Bars: the wheel at most 33,000 lines in 220 files, tests at most 22,000 lines, the walk at most 80 files with
-`detection` entered at most 10 times, `import penstock` 0.1 s, `penstock --version` 0.3 s.
+Characters are of Python files. A walk is what one warm run visits: our files, and our functions in them, on all
+threads. "detect --report" is a small table in time, "watch --model" a stream scored by a saved model, "NSNMF.fit" 300
+rows, "serve + POST" a service with one asset that takes a row over HTTP.
 """
 
 from __future__ import annotations
 
+import ast
+import io
 import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+import threading
+import tokenize
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import perf_counter
 from types import FrameType
@@ -23,56 +29,135 @@ import pandas as pd
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "penstock"
+CHARACTERS = 1_900_000
+TEST_LINES = 28_000
+COMMENTS = 0.015
+WALKS = {"detect --report": (60, 600), "watch --model": (40, 350), "NSNMF.fit": (25, 150), "serve + POST": (42, 450)}
 
 
-def count_lines(folder: Path) -> tuple[int, int]:
-    """Return the number of Python files below a folder and of their lines."""
-    files = sorted(folder.rglob("*.py"))
-    return len(files), sum(len(file.read_text(encoding="utf-8").splitlines()) for file in files)
+def count(folder: Path) -> tuple[int, int, int]:
+    """Return the number of Python files below a folder, of their lines, and of their characters."""
+    texts = [file.read_text(encoding="utf-8") for file in sorted(folder.rglob("*.py"))]
+    return len(texts), sum(len(text.splitlines()) for text in texts), sum(map(len, texts))
 
 
-def walk_of_detect() -> dict[str, int]:
-    """Run `penstock detect --report` once warm and count the files and functions of ours that it visits."""
-    from penstock.cli import main  # here, as the counts above need no import
+def shared_names() -> dict[str, list[str]]:
+    """Return the names that more than one class or type of the package has, and where these are."""
+    places = defaultdict(list)
+    for file in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(file.relative_to(PACKAGE).as_posix())
+    return {name: files for name, files in places.items() if len(files) > 1}
 
+
+def density() -> dict[str, float]:
+    """Count comment lines (as a share), parallel assignments and conditional expressions."""
+    comments = lines = parallel = conditional = 0
+    for file in PACKAGE.rglob("*.py"):
+        text = file.read_text(encoding="utf-8")
+        lines += len(text.splitlines())
+        comments += sum(
+            token.type == tokenize.COMMENT for token in tokenize.generate_tokens(io.StringIO(text).readline)
+        )
+        for node in ast.walk(ast.parse(text)):
+            is_pair = isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple)
+            parallel += is_pair and isinstance(node.targets[0], ast.Tuple)
+            conditional += isinstance(node, ast.IfExp)
+    return {"comments": comments / lines, "parallel": parallel, "conditional": conditional}
+
+
+class Walk:
+    """The files and functions of ours that are entered between `begin` and `end`, on all threads."""
+
+    def __init__(self) -> None:
+        self.functions: set[tuple[str, int]] = set()
+
+    def _look(self, frame: FrameType, event: str, _: Any) -> None:
+        code = frame.f_code
+        if event == "call" and code.co_filename.startswith(str(PACKAGE)) and code.co_name != "<module>":
+            self.functions.add((code.co_filename, code.co_firstlineno))
+
+    def __enter__(self) -> Walk:
+        threading.setprofile(self._look)
+        sys.setprofile(self._look)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.setprofile(None)
+        threading.setprofile(None)
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        return len({file for file, _ in self.functions}), len(self.functions)
+
+
+def write_table(path: Path) -> None:
+    """Write 600 rows of 8 sensors with a fault."""
     rng = np.random.default_rng(0)
     values = rng.normal(size=(600, 2)) @ rng.normal(size=(2, 8)) + rng.normal(scale=0.1, size=(600, 8))
     values[300:306, 2] += 5
     table = pd.DataFrame(values, columns=list("abcdefgh"))
     table.insert(0, "time", pd.date_range("2024-01-01", periods=len(table), freq="10min"))
-    files: set[str] = set()
-    functions: set[tuple[str, int]] = set()
-    entered = 0
-
-    def look(frame: FrameType, event: str, _: Any) -> None:
-        nonlocal entered
-        name = frame.f_code.co_filename
-        if event != "call" or not name.startswith(str(PACKAGE)) or frame.f_code.co_name == "<module>":
-            return
-        files.add(name)
-        functions.add((name, frame.f_code.co_firstlineno))
-        if "/detection/" in name and "/detection/" not in _caller(frame):
-            entered += 1
-
-    with tempfile.TemporaryDirectory() as folder:
-        source = Path(folder) / "plant.csv"
-        table.to_csv(source, index=False)
-        for number in range(2):
-            sys.setprofile(look if number else None)
-            command = ["detect", str(source), "--report", f"{folder}/{number}.html", "--quiet"]
-            code = main(command)
-            sys.setprofile(None)
-            if code:
-                raise SystemExit(f"penstock detect ended with {code}")
-    return {"files": len(files), "functions": len(functions), "detection entered": entered}
+    table.to_csv(path, index=False)
 
 
-def _caller(frame: FrameType) -> str:
-    """Return the file of the nearest caller that is ours."""
-    above = frame.f_back
-    while above is not None and not above.f_code.co_filename.startswith(str(PACKAGE)):
-        above = above.f_back
-    return "" if above is None else above.f_code.co_filename
+def run_command(*arguments: object) -> None:
+    from penstock.cli import main  # here, as what is counted before needs no import
+
+    code = main([str(argument) for argument in arguments])
+    if code:
+        raise SystemExit(f"penstock {arguments[0]} ended with {code}")
+
+
+def walk_detect(folder: Path) -> Callable[[int], None]:
+    return lambda turn: run_command("detect", folder / "plant.csv", "--report", folder / f"{turn}.html", "--quiet")
+
+
+def walk_watch(folder: Path) -> Callable[[int], None]:
+    model = folder / "model.penstock"
+    run_command("fit", folder / "plant.csv", "--model", model, "--quiet")
+    return lambda turn: run_command(
+        "watch", folder / "plant.csv", "--model", model, "--output", folder / f"{turn}.jsonl", "--quiet"
+    )
+
+
+def walk_fit(_: Path) -> Callable[[int], None]:
+    from penstock import NSNMF
+
+    X = np.random.default_rng(0).random((300, 6))
+    return lambda turn: NSNMF(random_state=0).fit(X) and None
+
+
+def walk_serve(folder: Path) -> Callable[[int], None]:
+    """A service in this process, begun and ended by the walk, that scores ten rows."""
+    sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "support")]
+    from live_service import Client, csv_of, options, rows
+
+    from penstock.live.web import LiveServer
+
+    text = csv_of(rows()[:10])
+
+    def serve(turn: int) -> None:
+        with LiveServer(options(folder / str(turn))) as server:
+            status, answer = Client(server.url).samples(text)
+            if status >= 400:
+                raise SystemExit(f"the service answered {status}: {answer}")
+
+    return serve
+
+
+def walk(name: str, prepare: Callable[[Path], Callable[[int], None]]) -> None:
+    """Print what the second run of an action visits; the first compiles and imports."""
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        write_table(folder / "plant.csv")
+        act = prepare(folder)
+        act(0)
+        with Walk() as visited:
+            act(1)
+    files, functions = visited.counts
+    print(f"walk of {name}: {files} files, {functions} functions (bar {WALKS[name][0]}, {WALKS[name][1]})")
 
 
 def seconds(command: Sequence[str], repeats: int = 5) -> float:
@@ -87,17 +172,22 @@ def seconds(command: Sequence[str], repeats: int = 5) -> float:
 
 def main() -> None:
     """Print each count with its bar."""
-    files, lines = count_lines(PACKAGE)
-    print(f"wheel: {lines:,} lines of Python in {files} files (bar 33,000 in 220)")
-    print(f"tests: {count_lines(ROOT / 'tests')[1]:,} lines (bar 22,000)")
+    files, lines, characters = count(PACKAGE)
+    print(f"package: {characters:,} characters of Python (bar {CHARACTERS:,}), {lines:,} lines in {files} files")
     for room in sorted(path for path in PACKAGE.iterdir() if path.is_dir() and path.name != "__pycache__"):
-        print("  {:<16} {:>4} files {:>7,} lines".format(room.name, *count_lines(room)))
-    walk = walk_of_detect()
+        print("  {:<16} {:>4} files {:>7,} lines {:>9,} characters".format(room.name, *count(room)))
+    print(f"tests: {count(ROOT / 'tests')[1]:,} lines (bar {TEST_LINES:,})")
+    shared = shared_names()
+    print(f"names of several classes: {len(shared)} (bar 0) {', '.join(shared)}")
+    found = density()
     print(
-        "penstock detect --report: "
-        + ", ".join(f"{name} {count}" for name, count in walk.items())
-        + " (bars 80, -, 10)"
+        f"comment lines {found['comments']:.1%} (bar {COMMENTS:.1%}), {found['parallel']} parallel assignments, "
+        f"{found['conditional']} conditional expressions"
     )
+    walk("detect --report", walk_detect)
+    walk("watch --model", walk_watch)
+    walk("NSNMF.fit", walk_fit)
+    walk("serve + POST", walk_serve)
     bare = seconds([sys.executable, "-c", "pass"])
     print(f"import penstock: {seconds([sys.executable, '-c', 'import penstock']) - bare:.3f} s (bar 0.1)")
     version = [sys.executable, "-c", "from penstock.cli import main; main(['--version'])"]
