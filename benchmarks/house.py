@@ -139,7 +139,9 @@ def walk_serve(folder: Path) -> Callable[[int], None]:
     text = csv_of(rows()[:10])
 
     def serve(turn: int) -> None:
-        with LiveServer(options(folder / str(turn))) as server:
+        store = folder / str(turn)
+        store.mkdir()
+        with LiveServer(options(store)) as server:
             status, answer = Client(server.url).samples(text)
             if status >= 400:
                 raise SystemExit(f"the service answered {status}: {answer}")
