@@ -17,7 +17,6 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import zarr
 
 from penstock.scale import ClusterError, _pieces, connect
 from penstock.scale.sources import SourceError, as_table, open_source, read_piece
@@ -78,25 +77,6 @@ def parquet_list(folder):
     return [str(write(folder / "a.parquet", first)), write(folder / "b", second)]
 
 
-def zarr_array(folder):
-    array = zarr.create_array(str(folder / "x.zarr"), shape=ROWS.shape, chunks=(7, 2), dtype="f8")
-    array[:] = ROWS
-    return array
-
-
-def zarr_shards(folder):
-    array = zarr.create_array(str(folder / "x"), shape=ROWS.shape, chunks=(2, 3), shards=(8, 3), dtype="f8")
-    array[:] = ROWS
-    return folder / "x"
-
-
-def zarr_elsewhere(folder):
-    """An array in a store that is no folder."""
-    with zarr.storage.ZipStore(folder / "x.zip", mode="w") as store:
-        zarr.create_array(store, shape=ROWS.shape, chunks=(7, 3), dtype="f8")[:] = ROWS
-    return zarr.open_array(zarr.storage.ZipStore(folder / "x.zip", mode="r"), mode="r")
-
-
 NAMED = {
     "Parquet file": parquet_file,
     "Parquet folder": parquet_folder,
@@ -106,9 +86,6 @@ NAMED = {
     "polars": lambda folder: pl.DataFrame(ROWS, schema=NAMES),
 }
 NAMELESS = {
-    "Zarr": zarr_array,
-    "Zarr shards": zarr_shards,
-    "Zarr elsewhere": zarr_elsewhere,
     "Dask array": lambda folder: da.from_array(ROWS, chunks=(9, 2)),
     "Dask array of unknown rows": lambda folder: da.from_array(ROWS, chunks=(9, 3))[da.ones(60, chunks=9) > 0],
     "NumPy": lambda folder: ROWS,
@@ -173,10 +150,6 @@ def test_the_signature_of_files_changes_with_them(tmp_path):
 def test_the_signature_of_arrays_changes_with_their_content(tmp_path):
     other = ROWS.copy()
     other[59, 2] += 1
-    zarred = zarr_array(tmp_path)
-    before = open_source(zarred).signature
-    zarred[59, 2] = 5.0
-    assert open_source(zarred).signature != before
     for convert in (np.asarray, frame, da.from_array, lambda rows: dd.from_pandas(frame(rows), npartitions=2)):
         assert (
             open_source(convert(ROWS), folder=tmp_path).signature
@@ -187,28 +160,15 @@ def test_the_signature_of_arrays_changes_with_their_content(tmp_path):
 def test_labels_say_where_the_rows_are(tmp_path, small_pieces):
     path = parquet_file(tmp_path)
     assert [piece.label for piece in open_source(path).pieces] == [f"{path}, row group {k}" for k in range(3)]
-    labels = [piece.label for piece in open_source(zarr_array(tmp_path)).pieces]
-    assert labels[1] == f"Zarr array {tmp_path / 'x.zarr'}, rows 7 to 13"
     assert open_source(NAMED["Dask frame"](tmp_path)).pieces[3].label == "partition 3 of the Dask dataframe"
     assert open_source(NAMELESS["Dask array"](tmp_path)).pieces[1].label == "block 1 of the Dask array (rows 9 to 17)"
     assert open_source(ROWS, folder=tmp_path).pieces[1].label == "The numpy ndarray, rows 10 to 19"
 
 
-def test_zarr_pieces_are_whole_chunks_and_a_damaged_one_is_named(tmp_path, small_pieces):
-    assert {piece.first_row % 8 for piece in open_source(zarr_shards(tmp_path)).pieces} == {0}
-    pieces = open_source(zarr_array(tmp_path)).pieces
-    assert [piece.n_rows for piece in pieces] == [*[7] * 8, 4]
-    (tmp_path / "x.zarr" / "c" / "1" / "0").write_bytes(b"no chunk")
-    with pytest.raises(SourceError, match=r"x\.zarr, rows 7 to 13: cannot be read \("):
-        pieces[1].load()
-
-
 def test_relative_paths_are_found_from_elsewhere(tmp_path, monkeypatch):
     parquet_file(tmp_path)
-    zarr_array(tmp_path)
     monkeypatch.chdir(tmp_path)
-    opened = [open_source("rows.parquet"), open_source("x.zarr"), open_source(zarr.open_array("x.zarr", mode="r"))]
-    opened.append(open_source(ROWS, folder=Path("pieces")))
+    opened = [open_source("rows.parquet"), open_source(ROWS, folder=Path("pieces"))]
     assert opened[0].pieces[0].label == "rows.parquet, row group 0"
     monkeypatch.chdir("/")
     for source in opened:
@@ -267,7 +227,7 @@ def test_empty_pieces_are_taken(tmp_path):
     [
         ([], "list of Parquet files is empty"),
         ("gone.parquet", r"gone\.parquet does not exist"),
-        ("gone.zarr", r"gone\.zarr does not exist"),
+        ("x.zarr", r"x\.zarr is a Zarr array\. Pass dask\.array\.from_zarr"),
         (["s3://bucket/a.parquet"], "is an address, not a path"),
         ([[1.0, 2.0]], r"holds a list.*numpy\.array"),
         ({"a": 1}, r"cannot be taken from a builtins\.dict\. Pass the path"),
@@ -367,33 +327,10 @@ def test_parquet_files_whose_footer_cannot_be_read(content, tmp_path):
         open_source([write(tmp_path / "good.parquet"), path])
 
 
-def test_zarr_that_is_no_table(tmp_path):
-    group = zarr.open_group(str(tmp_path / "group.zarr"), mode="w")
-    group.create_array("flows", shape=(4, 2), dtype="f8")[:] = 1.0
-    with pytest.raises(SourceError, match=r"group\.zarr is a Zarr group\. Pass one of its arrays: 'flows'"):
-        open_source(tmp_path / "group.zarr")
-    assert gathered(open_source(group["flows"])).shape == (4, 2)
-    for shape, dtype, message in [
-        ((4,), "f8", "1 dimension"),
-        ((0, 2), "f8", "no rows"),
-        ((2, 2), "complex64", "complex64"),
-        ((2, 2), "M8[s]", "times of type"),
-    ]:
-        array = zarr.create_array(str(tmp_path / "bad.zarr"), shape=shape, dtype=dtype, overwrite=True)
-        with pytest.raises(SourceError, match=rf"Zarr array .*bad\.zarr .*{message}"):
-            open_source(array)
-    (tmp_path / "bad.zarr" / "zarr.json").write_text("{")
-    with pytest.raises(SourceError, match=r"bad\.zarr is damaged or no Zarr array"):
-        open_source(tmp_path / "bad.zarr")
-    with pytest.raises(SourceError, match=r"lies in memory.*array\[:\]"):
-        open_source(zarr.create_array(zarr.storage.MemoryStore(), shape=(4, 2), dtype="f8"))
-
-
-@pytest.mark.parametrize(("package", "what"), [("zarr", "Zarr"), ("pyarrow", "Parquet")])
-def test_a_missing_package_is_named(package, what, tmp_path, monkeypatch):
-    path = {"zarr": zarr_shards, "pyarrow": parquet_file}[package](tmp_path)
-    monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(SourceError, match=rf"Reading {what} needs the extra 'dask': pip install 'penstock\[dask\]'"):
+def test_a_missing_package_is_named(tmp_path, monkeypatch):
+    path = parquet_file(tmp_path)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(SourceError, match=r"Reading Parquet needs the extra 'dask': pip install 'penstock\[dask\]'"):
         open_source(path)
 
 
@@ -425,10 +362,6 @@ def test_values_that_are_missing_or_infinite_are_found(value, message, tmp_path,
         open_source(dd.from_pandas(rows, npartitions=3)).pieces[2].load()
     with pytest.raises(SourceError, match=r"^block 2 of the Dask array \(rows 40 to 59\): row 17, column 1, holds"):
         open_source(da.from_array(rows.to_numpy(), chunks=(20, 3))).pieces[2].load()
-    zarred = zarr_array(tmp_path)
-    zarred[:] = rows.to_numpy()
-    with pytest.raises(SourceError, match=r"rows 56 to 59: row 1 of these rows \(row 57 of the array\), column 1, hol"):
-        open_source(zarred).pieces[8].load()
 
 
 def test_no_damage_breaks_the_loader(tmp_path):

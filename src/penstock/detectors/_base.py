@@ -1,15 +1,14 @@
 """What all detectors share: the checks of data, the threshold, scikit-learn's signs, and the steps of a fit.
 
-`fit` does everything in one call. A program that computes parts of a fit elsewhere (`penstock.scale`) uses the public
-steps instead: `begin_fit` notes the table and says by `needs` what has to be computed, and `finish_fit` puts the scores
-together with the threshold. Between the two, `FactorDetector` and `Detector` have an `install` step for their model.
+`fit` does everything in one call. A program that holds the rows elsewhere (`penstock.scale`) asks `fit_plan` for the
+steps of a fit as one value, and takes them itself.
 """
 
 from __future__ import annotations
 
 import os
 from abc import ABCMeta, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
@@ -52,6 +51,17 @@ class FitNeeds:
     nonnegative: bool  # rows that are not scaled must lie between 0 and `LARGEST_VALUE`
     neighbors: bool  # rows are compared with each other
     missing: bool  # rows may miss values (NaN); they are compared by the columns that both have
+
+
+@dataclass(frozen=True)
+class FitPlan:
+    """The steps of a fit to rows that lie elsewhere, in the order of the fields; all change the detector itself."""
+
+    needs: FitNeeds
+    begin: Callable[..., MinMaxScaling | None]  # (n_rows, minimum, maximum, names): how rows are to be scaled
+    pose: Callable[..., Any] | None  # what is to be computed of the rows, if the class says it
+    install: Callable[..., Any]  # takes over what was computed
+    finish: Callable[..., Any]  # (scores, seen, table): the threshold, and the labels of the rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -364,13 +374,6 @@ class BaseDetector(TrainingScores, BaseEstimator, metaclass=ABCMeta):  # type: i
         check_contamination(self.contamination)
         check_choice("scale", self.scale, ("minmax", None))
 
-    @property
-    def needs(self) -> FitNeeds:
-        """What has to be known of training rows before the detector can be fitted to them."""
-        return FitNeeds(
-            self._needs_tree, self._merges_copies, self._needs_nonnegative, self._compares_rows, self._takes_missing
-        )
-
     def _fewest_rows(self) -> int:
         """Return how many rows fitting needs, given the parameters."""
         return 2
@@ -399,26 +402,15 @@ class BaseDetector(TrainingScores, BaseEstimator, metaclass=ABCMeta):  # type: i
                 check_comparable(table, X)
             self.scaling_ = learn_scaling(table) if self.scale == "minmax" else None
             scores = self._fit_rows(self._own_rows(table, X))
-            return self.finish_fit(scores, seen=shares_seen(table), table=X)
+            return self._finish_fit(scores, seen=shares_seen(table), table=X)
 
     def _check_fit_elsewhere(self) -> None:
         """Raise a ValueError if a parameter is of use to `fit` alone."""
 
-    def begin_fit(
+    def _begin_fit(
         self, n_rows: int, minimum: FloatArray, maximum: FloatArray, names: Sequence[str] | None = None
-    ) -> None:
-        """Note a complete table that is read elsewhere: the first step of a fit outside `fit`.
-
-        Afterwards `scaling_` says how its rows are to be scaled and `needs` what has to be found out about them.
-
-        Parameters
-        ----------
-        n_rows : int
-        minimum, maximum : ndarray of shape (p,)
-            The range of each column.
-        names : sequence of str or None, default=None
-            Names of the columns.
-        """
+    ) -> MinMaxScaling | None:
+        """Note a table that is read elsewhere: the size, the range of each column and their names."""
         self.check_parameters()
         self._check_fit_elsewhere()
         self._check_row_count(n_rows)
@@ -427,46 +419,19 @@ class BaseDetector(TrainingScores, BaseEstimator, metaclass=ABCMeta):  # type: i
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
         self.scaling_ = MinMaxScaling(minimum, maximum) if self.scale == "minmax" else None
+        return self.scaling_
 
-    def finish_fit(self, scores: FloatArray, *, seen: FloatArray | None = None, table: Any = None) -> Self:
-        """Take over the scores of the training rows and choose the threshold: the last step of every fit.
-
-        Parameters
-        ----------
-        scores : ndarray of shape (n,)
-        seen : ndarray of shape (n,) or None, default=None
-            The share of each row's values that are not missing; None: nothing is missing.
-        table : object, default=None
-            The table that was fitted: the index of a pandas DataFrame names the rows.
-
-        Returns
-        -------
-        self
-        """
+    def _finish_fit(self, scores: FloatArray, *, seen: FloatArray | None = None, table: Any = None) -> Self:
+        """Take over the scores of the training rows and choose the threshold; nothing is missing if `seen` is None."""
         self.scores_ = bounded(scores)
         self.seen_ = np.ones(len(scores)) if seen is None else seen
         self.threshold_ = self._choose_threshold(self.contamination)
         self._row_labels = pandas_index(table)
         return self
 
-    def with_model(self, model: Any) -> Self:
-        """Return a copy that scores new rows by another `model_`, and holds nothing else of the training rows.
-
-        For `FactorDetector` and `Detector`, so that other processes need not be sent all that was fitted.
-
-        Parameters
-        ----------
-        model : FactorModel or ViewsModel
-
-        Returns
-        -------
-        detector
-        """
-        other = copy(self)
-        for name in ("scores_", "seen_", "_row_labels"):
-            other.__dict__.pop(name, None)
-        other.__dict__["model_"] = model
-        return other
+    def _fit_steps(self) -> tuple[Callable[..., Any] | None, Callable[..., Any]] | None:
+        """Return `pose` and `install` of a `FitPlan`; None if rows that lie elsewhere cannot be fitted."""
+        return None
 
     def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int64]:
         """Fit, and return the verdicts on the training rows: −1 for flagged, 1 for the others.
@@ -494,21 +459,6 @@ class BaseDetector(TrainingScores, BaseEstimator, metaclass=ABCMeta):  # type: i
         ndarray of shape (n,)
         """
         return self._score_table(self._read_new(X), X)
-
-    def score_array(self, rows: FloatArray) -> FloatArray:
-        """Return `anomaly_score` of a checked array, without reading it as a table.
-
-        Parameters
-        ----------
-        rows : ndarray of shape (n, p)
-            C-contiguous float64.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
-        check_is_fitted(self)
-        return self._score_table(rows, rows)
 
     def seen_share(self, X: Any) -> FloatArray:
         """Return the share of each row's values that are not missing, from 0 to 1.
@@ -634,3 +584,37 @@ def restore_on_failure(estimator: object) -> Iterator[None]:
         vars(estimator).clear()
         vars(estimator).update(before)
         raise
+
+
+def fit_needs(detector: BaseDetector) -> FitNeeds:
+    """Return what has to be known of training rows before a detector can be fitted to them."""
+    return FitNeeds(
+        detector._needs_tree,
+        detector._merges_copies,
+        detector._needs_nonnegative,
+        detector._compares_rows,
+        detector._takes_missing,
+    )
+
+
+def fit_plan(detector: Any) -> FitPlan | None:
+    """Return how to fit a detector to rows that lie elsewhere; None if that is not possible."""
+    steps = detector._fit_steps() if isinstance(detector, BaseDetector) else None
+    if steps is None:
+        return None
+    return FitPlan(fit_needs(detector), detector._begin_fit, *steps, detector._finish_fit)
+
+
+def score_array(detector: BaseDetector, rows: FloatArray) -> FloatArray:
+    """Return `anomaly_score` of a checked array (C-contiguous float64), without reading it as a table."""
+    check_is_fitted(detector)
+    return detector._score_table(rows, rows)
+
+
+def with_model_alone(detector: BaseDetector, model: Any) -> BaseDetector:
+    """Return a copy that scores new rows by this `model_`, and holds nothing else of the training rows."""
+    other = copy(detector)
+    for name in ("scores_", "seen_", "_row_labels"):
+        other.__dict__.pop(name, None)
+    other.__dict__["model_"] = model
+    return other

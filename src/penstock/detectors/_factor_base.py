@@ -1,8 +1,8 @@
 """What the detectors that factorise share: fitting, placing new rows, and the transformer's half of scikit-learn.
 
-A fit has two public steps. `pose` says what is to be computed: the objective over the rows that are fitted, and how
-training rows are scored. `install` puts the results together. In between, `fit` computes in this process, and
-`penstock.scale` on a cluster.
+A fit has two steps. `_task` says what is to be computed: the objective over the rows that are fitted, and how training
+rows are scored. `_install` puts the results together. In between, `fit` computes in this process, and `penstock.scale`
+on a cluster.
 """
 
 from __future__ import annotations
@@ -71,7 +71,6 @@ class FactorTask:
 
     problem: Problem  # what is minimised
     n_components: int  # the number of latent groups
-    settle: bool  # whether W is last set to the minimiser for H, row by row, and the objective is that of these weights
     structural: bool  # whether training rows are scored by the weights of their neighbours instead of their own
 
 
@@ -203,21 +202,11 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
             if given is not None:
                 raise ValueError(f"{name} is taken by fit only, not by a fit on a cluster. Leave it out.")
 
-    def pose(self, rows: FloatArray, copies: Copies, tree: Tree | None = None) -> FactorTask:
-        """Return what is to be computed to fit rows: the first step of a fit.
+    def _task(self, rows: FloatArray, copies: Copies, tree: Tree | None = None) -> FactorTask:
+        """Return what is to be computed to fit scaled rows, which may lie in a file.
 
-        Parameters
-        ----------
-        rows : ndarray of shape (m, p)
-            The training rows that are fitted, scaled; may lie in a file.
-        copies : Copies
-            Which training rows they are.
-        tree : Tree or None, default=None
-            The spanning tree of all training rows, if `needs.tree`.
-
-        Returns
-        -------
-        FactorTask
+        copies : which training rows they are.
+        tree : the spanning tree of all training rows, if one is needed.
         """
         (n, p), K = rows.shape, self.n_components
         if self._given_graph is None:
@@ -233,18 +222,12 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
                 f"any row can be rebuilt."
             )
         structural = getattr(self, "score_kind", "residual") == "structural"
-        return FactorTask(problem, min(K, n), self._settles_rows, structural)
+        return FactorTask(problem, min(K, n), structural)
 
-    def install(self, model: FactorModel, solution: Solution | Outcome, *, complete: bool = False) -> None:
+    def _install(self, model: FactorModel, solution: Solution | Outcome, *, complete: bool = False) -> None:
         """Take over what was computed, and warn where the solver did not converge or the factors rebuild little.
 
-        Parameters
-        ----------
-        model : FactorModel
-        solution : Solution or Outcome
-            How the solver ended.
-        complete : bool, default=False
-            Whether it is known that no reading is missing, so that the rows need not be searched for NaN.
+        complete : whether it is known that no reading is missing, so that the rows need not be searched for NaN.
         """
         self._set_model(model, complete)
         self.objective_, self.n_iter_ = solution.objective, solution.n_iter
@@ -266,13 +249,12 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
             self.explained_ = (objective if complete else over_seen(objective)).explained(model.factors)
 
     def _fit_rows(self, A: FloatArray) -> FloatArray:
-        needs = self.needs
-        tree = spanning_tree_of_comparable(A) if needs.tree else None
+        tree = spanning_tree_of_comparable(A) if self._needs_tree else None
         set_stage("starts")
-        copies = Copies.of(A, merge=needs.merge_copies)
+        copies = Copies.of(A, merge=self._merges_copies)
         rows = np.ascontiguousarray(A[copies.kept])
         check_not_huge(rows)
-        task = self.pose(rows, copies, tree)
+        task = self._task(rows, copies, tree)
         settings = None if self.solver == "auto" else self.solver
         options = {"max_iter": self.max_iter, "tol": self.tol, "random_state": self.random_state}
         if self.init is None:
@@ -285,8 +267,8 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
             solution = replace(solution, factors=replace(solution.factors, H=np.zeros_like(solution.factors.H)))
         with one_blas_thread():
             solution = self._complete(solution, task.problem.objective, rows)
-        search = None if task.settle else LazySearch(rows)
-        self.install(FactorModel(copies, task.problem, solution.factors, search, tree), solution)
+        search = None if self._settles_rows else LazySearch(rows)
+        self._install(FactorModel(copies, task.problem, solution.factors, search, tree), solution)
         W, H = solution.factors.W, solution.factors.H
         if task.structural:
             scores = structural_scores(rows, W, H, task.problem.objective.S)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -215,6 +216,9 @@ class NSNMF(_TreeDetector):
 
     def _objective(self, A: FloatArray, S: SparseMatrix | PathSimilarity) -> Objective:
         return nsnmf(A, S, self.alpha, self.gamma)
+
+    def _fit_steps(self) -> tuple[Callable[..., Any] | None, Callable[..., Any]] | None:
+        return self._task, self._install
 
 
 class LaplacianNSNMF(_TreeDetector):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -171,19 +172,13 @@ class Detector(BaseDetector):
         copies, tree = Copies.of(A, merge=True), spanning_tree_of_comparable(A)
         rng = np.random.default_rng(draw_seed(draws_from(self.random_state)))
         views, parts = learn_composite(A, copies.kept, copies.copy_of, tree_among(tree, copies.kept), rng)
-        return self.install(ViewsModel(copies, tree, views, parts))
+        return self._install(ViewsModel(copies, tree, views, parts))
 
-    def install(self, model: ViewsModel) -> FloatArray:
-        """Take over what was computed, and return the scores of the training rows for `finish_fit`.
+    def _fit_steps(self) -> tuple[Callable[..., Any] | None, Callable[..., Any]] | None:
+        return None, self._install
 
-        Parameters
-        ----------
-        model : ViewsModel
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
+    def _install(self, model: ViewsModel) -> FloatArray:
+        """Take over what was computed, and return the scores of the training rows."""
         self.model_ = model
         return total_of(counted(model.parts))
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from penstock._types import FloatArray
-from penstock.detectors import SensorDetector, read_runs, read_time
+from penstock.detectors import FitPlan, SensorDetector, read_runs, read_time
 from penstock.graph.rows import shares_seen
 from penstock.scale.cluster import Cluster
 from penstock.scale.plan import check_disk, check_memory_of_driver, room_for_a_task
@@ -48,8 +48,8 @@ def order_digest(time: Any, runs: Any) -> str:
 
 
 def fit_series(
-    cluster: Cluster, space: Workspace, detector: SensorDetector, source: Source, table: Any, time: Any, runs: Any,
-    *, keeps_files: bool,
+    cluster: Cluster, space: Workspace, detector: SensorDetector, steps: FitPlan, source: Source, table: Any, time: Any,
+    runs: Any, *, keeps_files: bool,
 ) -> tuple[FloatArray, FloatArray]:  # fmt: skip
     """Fit all but the threshold; return the scores of the training rows and the share of readings of each."""
     extents = measure(cluster, space, source, takes_missing=True)
@@ -64,13 +64,13 @@ def fit_series(
     check_memory_of_driver(*size, keeps_files=keeps_files)
     if not (space / "rows.npy").exists():
         check_disk(space.folder, *size)
-    detector.begin_fit(extent.n_rows, extent.minimum, extent.maximum, source.columns)
+    steps.begin(extent.n_rows, extent.minimum, extent.maximum, source.columns)
     rows = lay_rows(cluster, space, source, extents)
     blocks = ClusterBlocks(cluster, space, *rows.shape)
     if not isinstance(detector.random_state, int):  # another seed each time: steps that follow from it differ
         shutil.rmtree(blocks.folder, ignore_errors=True)
     with work_elsewhere(blocks):
-        scores = detector.learn_rows(rows, seconds, labels)
+        scores = steps.install(rows, seconds, labels)
         seen = join_blocks(shares_seen, rows)
     _check_there(detector.evidence_)
     blocks.keeps_files = True  # of the evidence, all others are gone

@@ -1,4 +1,4 @@
-"""Sources of rows: Parquet files, Zarr arrays, Dask collections and tables in memory, in pieces that tasks load.
+"""Sources of rows: Parquet files, Dask collections and tables in memory, in pieces that tasks load.
 
 A task gets a piece of a file by its path. Rows that were sent inside tasks or scattered would be lost with a worker; a
 file is loaded again by another. A task cannot run a Dask graph of its own, since it would wait for other tasks while
@@ -36,18 +36,17 @@ from penstock.scale._pieces import (
 __all__ = ["Piece", "Source", "SourceError", "as_table", "open_source", "read_piece", "taking_missing"]
 
 _ACCEPTED = (
-    "Pass the path of a Parquet file, a folder or list of them, a Zarr array or its path, a Dask array or dataframe, "
-    "or a NumPy array, pandas or polars DataFrame with folder=..."
+    "Pass the path of a Parquet file, a folder or list of them, a Dask array or dataframe, or a NumPy array, pandas or "
+    "polars DataFrame with folder=..."
 )
 
 
 def open_source(source: Any, *, columns: Sequence[str] | None = None, folder: str | Path | None = None) -> Source:
     """Open a source of rows in pieces, after all that can be checked without loading them.
 
-    `source` is a Parquet file, a folder or list of such files (of which only the footers are read); a 2-D Zarr array or
-    its folder (a chunk that was never written counts as the fill value); a 2-D Dask array or a Dask dataframe; a NumPy
-    array, pandas or polars DataFrame, which is written in pieces to `folder`, for all workers to read. `columns` are
-    names, in this order; all if None.
+    `source` is a Parquet file, a folder or list of such files (of which only the footers are read); a 2-D Dask array or
+    a Dask dataframe; a NumPy array, pandas or polars DataFrame, which is written in pieces to `folder`, for all workers
+    to read. `columns` are names, in this order; all if None.
 
     Raises `SourceError` if the rows cannot be used, with the file, row group and column as far as these are known.
     Missing and infinite values are found when a piece is loaded, those of a table in memory at once.
@@ -56,13 +55,10 @@ def open_source(source: Any, *, columns: Sequence[str] | None = None, folder: st
     if isinstance(source, str | os.PathLike):
         path = _path(source)
         if path.suffix == ".zarr" or (path / "zarr.json").is_file() or (path / ".zarray").is_file():
-            source = path
-        else:
-            source = parquet_files(path) if path.is_dir() else [path]
+            raise SourceError(f"{path} is a Zarr array. Pass dask.array.from_zarr({str(path)!r}).")
+        source = parquet_files(path) if path.is_dir() else [path]
     if isinstance(source, list | tuple):
         return open_parquet([_listed_path(entry) for entry in source], wish)
-    if isinstance(source, Path) or _pieces.is_instance_of(source, "zarr", "Array"):
-        return open_zarr(source, wish)
     if _pieces.is_instance_of(source, "dask.array", "Array"):
         return open_dask_array(source, wish)
     if _pieces.is_instance_of(source, "dask.dataframe", "DataFrame"):
@@ -82,8 +78,8 @@ def read_piece(given: Any, label: str, columns: Sequence[str] | None = None) -> 
 def _path(text: str | os.PathLike[str]) -> Path:
     if "://" in os.fspath(text):
         raise SourceError(
-            f"{text} is an address, not a path. Open it with dask.dataframe.read_parquet or zarr.open_array, and pass "
-            f"what these return."
+            f"{text} is an address, not a path. Open it with dask.dataframe.read_parquet or dask.array.from_zarr, and "
+            f"pass what these return."
         )
     return Path(text)
 
@@ -247,85 +243,6 @@ def _check_same_columns(own: Sequence[str], columns: Sequence[str], path: Path, 
 
 
 @dataclass(frozen=True)
-class ZarrPiece(Piece):
-    """Consecutive rows of a Zarr array."""
-
-    label: str
-    first_row: int
-    n_rows: int
-    array: Any = field(repr=False)
-
-    def load(self) -> FloatArray:
-        try:
-            block = self.array[self.first_row : self.first_row + self.n_rows]
-        except MemoryError:
-            raise
-        except Exception as error:  # each codec of a chunk has its own errors, without a common ancestor
-            raise SourceError(
-                f"{self.label}: cannot be read ({type(error).__name__}: {brief(error)}). Write the array again, "
-                f"and keep it where every worker can read it under the same path."
-            ) from None
-        table = _pieces.array_table(block, self.label)
-        check_finite(table, self.label, None, self.first_row, "these rows", "the array")
-        return table
-
-
-def open_zarr(source: Any, wish: Sequence[str] | None) -> Source:
-    """Open the rows of a Zarr array, given itself or by its folder."""
-    array, label = _opened_zarr(source) if isinstance(source, Path) else _reachable(source)
-    check_array(array, label, wish)
-    n_rows, n_columns = array.shape
-    pieces: list[Piece] = [
-        ZarrPiece(f"{label}, rows {start:,} to {stop - 1:,}", start, stop - start, array)
-        for start, stop in _row_runs(n_rows, n_columns, (array.shards or array.chunks)[0])
-    ]
-    _pieces.check_any_rows(pieces, label)
-    return Source(pieces, None, n_columns, _zarr_signature(array))
-
-
-def _opened_zarr(path: Path) -> tuple[Any, str]:
-    try:
-        import zarr
-    except ImportError:
-        raise _pieces.missing_extra("Reading Zarr") from None
-    if not path.exists():
-        raise SourceError(f"{path} does not exist. Check the path; every worker must see the array under it.")
-    try:
-        opened = zarr.open(path.absolute(), mode="r")
-    except Exception as error:  # what is wrong with the metadata comes in many classes
-        raise SourceError(f"{path} is damaged or no Zarr array ({brief(error)}). Write it again.") from None
-    if not isinstance(opened, zarr.Array):
-        raise SourceError(f"{path} is a Zarr group. Pass one of its arrays: {listed(sorted(opened.array_keys()))}.")
-    return opened, f"Zarr array {path}"
-
-
-def _reachable(array: Any) -> tuple[Any, str]:
-    """Return an array that a worker elsewhere can open: not by a relative path, nor in memory."""
-    from zarr.storage import LocalStore, MemoryStore
-
-    if isinstance(array.store, MemoryStore):
-        raise SourceError(
-            "The Zarr array lies in memory, where no worker can read it. Save it to a folder, or pass its content "
-            "(array[:]) with folder=..., to be written in pieces."
-        )
-    if isinstance(array.store, LocalStore):
-        return _opened_zarr(Path(array.store.root) / array.path)
-    return array, f"Zarr array {array.store_path}"
-
-
-def _zarr_signature(array: Any) -> str:
-    """Identify an array by its files where they can be seen; elsewhere by the metadata and the bytes stored."""
-    from zarr.storage import LocalStore
-
-    if isinstance(array.store, LocalStore):
-        folder = Path(array.store.root) / array.path
-        return _pieces.signature_of(
-            "zarr", _pieces.file_facts(sorted(path for path in folder.rglob("*") if path.is_file()))
-        )
-    return _pieces.signature_of("zarr", str(array.store_path), array.metadata.to_dict(), array.nbytes_stored())
-
-
-@dataclass(frozen=True)
 class DaskPiece(Piece):
     """One block of a Dask collection."""
 
@@ -441,9 +358,9 @@ def _checked_columns(
     return columns, None if _pieces.frame_names(table) is None else list(columns), len(columns)
 
 
-def _row_runs(n_rows: int, n_columns: int, chunk_rows: int = 1) -> Iterator[tuple[int, int]]:
-    """Return where runs of whole chunks begin and end, near the size of a piece."""
-    step = chunk_rows * max(1, _pieces.PIECE_BYTES // max(1, 8 * n_columns * chunk_rows))
+def _row_runs(n_rows: int, n_columns: int) -> Iterator[tuple[int, int]]:
+    """Return where runs of rows begin and end, each of the size of a piece."""
+    step = max(1, _pieces.PIECE_BYTES // max(1, 8 * n_columns))
     return ((start, min(start + step, n_rows)) for start in range(0, n_rows, step))
 
 
