@@ -30,7 +30,7 @@ from penstock.detectors import (
     OnlineNSNMF,
     SensorDetector,
     SeriesDetector,
-    fit_plan,
+    cluster_plan,
     score_array,
     with_model_alone,
 )
@@ -407,7 +407,7 @@ def test_a_fit_by_its_plan_scores_as_the_fit_it_repeats(detector: BaseDetector) 
     """Another program reads the table, and computes what `pose` says: here it takes the factors of an ordinary fit."""
     X = np.r_[some_rows(), some_rows()[:5]]
     fitted, other = clone(detector).fit(X), clone(detector)
-    steps = fit_plan(other)
+    steps = cluster_plan(other)
     assert steps is not None
     assert steps.pose is not None
     scaling = steps.begin(len(X), X.min(axis=0), X.max(axis=0), list("abcde"))
@@ -431,7 +431,7 @@ def test_a_fit_by_its_plan_scores_as_the_fit_it_repeats(detector: BaseDetector) 
 
 def test_only_what_pays_on_a_cluster_has_a_plan() -> None:
     made = [detector_class(name)() for name in DETECTORS]
-    assert {type(each).__name__ for each in made if fit_plan(each)} == {"NSNMF", "Detector", "SensorDetector"}
+    assert {type(each).__name__ for each in made if cluster_plan(each)} == {"NSNMF", "Detector", "SensorDetector"}
 
 
 def test_steps_of_a_fit_are_not_public() -> None:

@@ -43,7 +43,7 @@ from penstock.detection import (
     make_detector,
 )
 from penstock.detection.model import FitRows
-from penstock.detectors import SeriesDetector, fit_plan
+from penstock.detectors import SeriesDetector, cluster_plan
 from penstock.io import Notebook, file_of_address, files_of, is_address
 from penstock.options import DetectOptions, FitOptions, LookOptions, MethodParameters, ScoreOptions, about
 from penstock.registry import AUTO
@@ -298,7 +298,7 @@ class _Engine:
             raise CommandError(f"{place} must be local, dask or dask://HOST:PORT; got {text!r:.100}.")
         if text != "local":
             method = context.params["method"]
-            able = [name for name in METHODS if fit_plan(make_detector(name)) is not None]
+            able = [name for name in METHODS if cluster_plan(make_detector(name)) is not None]
             if method.lower() not in (AUTO, *able):
                 raise CommandError(
                     f"{place} {text} cannot fit --method {method}, only {', '.join(able)}. Choose one of these, or "

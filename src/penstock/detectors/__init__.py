@@ -11,11 +11,11 @@ from penstock.registry import DETECTORS, detector_class
 
 if TYPE_CHECKING:
     from penstock.detectors._base import BaseDetector as BaseDetector
+    from penstock.detectors._base import ClusterPlan as ClusterPlan
     from penstock.detectors._base import Copies as Copies
     from penstock.detectors._base import FitNeeds as FitNeeds
-    from penstock.detectors._base import FitPlan as FitPlan
+    from penstock.detectors._base import cluster_plan as cluster_plan
     from penstock.detectors._base import fit_needs as fit_needs
-    from penstock.detectors._base import fit_plan as fit_plan
     from penstock.detectors._base import restore_on_failure as restore_on_failure
     from penstock.detectors._base import score_array as score_array
     from penstock.detectors._base import with_model_alone as with_model_alone
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "_base": (
-        *("BaseDetector", "Copies", "FitNeeds", "FitPlan", "fit_needs", "fit_plan", "restore_on_failure"),
+        *("BaseDetector", "Copies", "FitNeeds", "ClusterPlan", "fit_needs", "cluster_plan", "restore_on_failure"),
         *("score_array", "with_model_alone"),
     ),
     "_factor_base": (

@@ -1,6 +1,6 @@
 """What all detectors share: the checks of data, the threshold, scikit-learn's signs, and the steps of a fit.
 
-`fit` does everything in one call. A program that holds the rows elsewhere (`penstock.scale`) asks `fit_plan` for the
+`fit` does everything in one call. A program that holds the rows elsewhere (`penstock.scale`) asks `cluster_plan` for the
 steps of a fit as one value, and takes them itself.
 """
 
@@ -34,8 +34,8 @@ from penstock.detectors._input import (
 from penstock.detectors._packing import pack_columns, pack_labels, unpack_columns, unpack_labels
 from penstock.detectors._saving import KIND, Saveable
 from penstock.graph.rows import different_rows, first_copies, shares_seen
-from penstock.prepare import MinMaxScaling, learn_scaling, unpack_scaling
-from penstock.storage import Record, write_state
+from penstock.prepare import SCALING, MinMaxScaling, learn_scaling, unpack_scaling
+from penstock.storage import Fields, Record, pack_fields, read_fields, write_state
 from penstock.thresholds import Contamination, check_contamination, score_threshold
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class FitNeeds:
 
 
 @dataclass(frozen=True)
-class FitPlan:
+class ClusterPlan:
     """The steps of a fit to rows that lie elsewhere, in the order of the fields; all change the detector itself."""
 
     needs: FitNeeds
@@ -81,19 +81,22 @@ class Copies:
         """Return the copies, given for each row the first one that equals it (or itself, to be fitted anyway)."""
         return cls(*different_rows(original))
 
-    def pack(self) -> dict[str, Any]:
-        """Return the copies for a file."""
-        return {"kept": self.kept.astype(np.int64, copy=False), "copy_of": self.copy_of.astype(np.int64, copy=False)}
+
+COPIES: Fields = {"kept": "m int >=0 <n", "copy_of": "n int >=0 <m"}
 
 
 def unpack_copies(record: Record, n: int) -> Copies:
-    """Return the copies among n training rows that `Copies.pack` gave."""
-    record.only("kept", "copy_of")
-    kept = record.array("kept", np.int64, (None,), least=0, most=n - 1)
-    copy_of = record.array("copy_of", np.int64, (n,), least=0, most=len(kept) - 1)
-    if not np.array_equal(copy_of[kept], np.arange(len(kept))):
-        raise record.trouble("copy_of", "the number of each fitted row for that row itself")
-    return Copies(kept.astype(np.intp, copy=False), copy_of.astype(np.intp, copy=False))
+    """Return the copies among n training rows that a file holds."""
+    copies = Copies(**read_fields(record, COPIES, {"n": n}))
+    if not np.array_equal(copies.copy_of[copies.kept], np.arange(len(copies.kept))):
+        raise record.error("copy_of", "the number of each fitted row for that row itself")
+    return copies
+
+
+_FITTED: Fields = {
+    "columns": object, "row_labels": object, "scaling": object, "scores": "n", "seen": ("?", "n >=0 <=1"),
+    "threshold": "float inf", "model": object,
+}  # fmt: skip
 
 
 class SignedScores(OutlierMixin):  # type: ignore[misc]
@@ -430,7 +433,7 @@ class BaseDetector(TrainingScores, BaseEstimator, metaclass=ABCMeta):  # type: i
         return self
 
     def _fit_steps(self) -> tuple[Callable[..., Any] | None, Callable[..., Any]] | None:
-        """Return `pose` and `install` of a `FitPlan`; None if rows that lie elsewhere cannot be fitted."""
+        """Return `pose` and `install` of a `ClusterPlan`; None if rows that lie elsewhere cannot be fitted."""
         return None
 
     def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int64]:
@@ -483,28 +486,27 @@ class BaseDetector(TrainingScores, BaseEstimator, metaclass=ABCMeta):  # type: i
         self._check_row_count(len(self.scores_))  # parameters may have been changed since the fit
         if np.isnan(self.threshold_):
             raise ValueError("threshold_ is NaN. Set it to a number, or call set_contamination, before saving.")
-        state = {
+        return {
             "columns": pack_columns(self),
             "row_labels": pack_labels(self._row_labels) if labels else None,
-            "scaling": None if self.scaling_ is None else self.scaling_.pack(),
+            "scaling": None if self.scaling_ is None else pack_fields(self.scaling_, SCALING),
             "scores": self.scores_,
+            "seen": None if (self.seen_ == 1).all() else self.seen_,
             "threshold": float(self.threshold_),
             "model": self._pack_model(),
         }
-        # Files of complete tables have no such entry, as those of earlier versions.
-        return state if (self.seen_ == 1).all() else state | {"seen": self.seen_}
 
     def _unpack(self, state: dict[str, Any]) -> None:
-        names = ("columns", "row_labels", "scaling", "scores", "threshold", "model")
-        record = Record(state, "fitted").only(*names, *(("seen",) if "seen" in state else ()))
+        record = Record(state, "fitted")
+        found = read_fields(record, _FITTED)
         unpack_columns(self, record.part("columns"))
-        self.scores_ = record.array("scores", np.float64, (None,))
+        self.scores_ = found["scores"]
         n = len(self.scores_)
         self._check_row_count(n)
-        self.seen_ = record.array("seen", np.float64, (n,), least=0.0, most=1.0) if "seen" in state else np.ones(n)
+        self.seen_ = np.ones(n) if found["seen"] is None else found["seen"]
         self._row_labels = unpack_labels(record.optional_part("row_labels"), n)
         self.scaling_ = unpack_scaling(record.optional_part("scaling"), self.n_features_in_)
-        self.threshold_ = record.number("threshold", infinite=True)
+        self.threshold_ = found["threshold"]
         self._unpack_model(record.part("model"))
 
     def _pack_model(self) -> dict[str, Any]:
@@ -597,12 +599,12 @@ def fit_needs(detector: BaseDetector) -> FitNeeds:
     )
 
 
-def fit_plan(detector: Any) -> FitPlan | None:
+def cluster_plan(detector: Any) -> ClusterPlan | None:
     """Return how to fit a detector to rows that lie elsewhere; None if that is not possible."""
     steps = detector._fit_steps() if isinstance(detector, BaseDetector) else None
     if steps is None:
         return None
-    return FitPlan(fit_needs(detector), detector._begin_fit, *steps, detector._finish_fit)
+    return ClusterPlan(fit_needs(detector), detector._begin_fit, *steps, detector._finish_fit)
 
 
 def score_array(detector: BaseDetector, rows: FloatArray) -> FloatArray:

@@ -23,9 +23,9 @@ from penstock._messages import warn_caller
 from penstock._parameters import check_number, check_whole_number
 from penstock._progress import set_stage
 from penstock._types import Factors, FloatArray, Solution, SparseMatrix, Tree
-from penstock.detectors._base import BaseDetector, Copies, unpack_copies
+from penstock.detectors._base import COPIES, BaseDetector, Copies, unpack_copies
 from penstock.detectors._input import check_not_huge, pandas_index, read_graph
-from penstock.detectors._packing import pack_graph, unpack_graph
+from penstock.detectors._packing import check_some_seen, pack_graph, unpack_graph
 from penstock.factor.descent import Outcome
 from penstock.factor.objectives import Objective, nmf, over_seen
 from penstock.factor.placement import attach, place_rows
@@ -35,15 +35,24 @@ from penstock.graph.mst import spanning_tree_of_comparable
 from penstock.graph.paths import PathSimilarity
 from penstock.graph.search import FittedSearch, LazySearch, nearest_neighbors
 from penstock.scoring import residual_scores, structural_scores
-from penstock.storage import Record
+from penstock.storage import Fields, Record, pack_fields, read_fields
 from penstock.thresholds import Contamination
 
 if TYPE_CHECKING:
     import pandas as pd
 
 COLLAPSED = 0.05  # of ‖A‖²
-_LARGEST_WEIGHT, _LARGEST_PROFILE = 1e77, 1e150  # the objective has fourth powers of W, and squares of H
 _TERMS = ("symmetric", "alpha", "laplacian", "gamma", "row_bound")
+# The objective has fourth powers of W, and squares of H.
+_FIELDS: Fields = {
+    "copies": object,
+    "rows": "m p >=0 nan",
+    "factors": {"weights": "m k >=0 <=1e77", "profiles": "k p >=0 <=1e150"},
+    "objective": {**dict.fromkeys(_TERMS, "float >=0 inf"), "has_rows": bool, "similarity": object},
+    "reach": "m >=0",
+    "decays": bool,
+    "solution": {"objective": float, "n_iter": int, "converged": bool},
+}
 
 
 class CollapsedFactorsWarning(UserWarning):
@@ -492,7 +501,7 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
         terms["has_rows"] = objective.A is not None
         terms["similarity"] = None if objective.S is None else pack_graph(objective.S)
         return {
-            "copies": model.copies.pack(),
+            "copies": pack_fields(model.copies, COPIES),
             "rows": model.rows,
             "factors": {"weights": model.factors.W, "profiles": model.factors.H},
             "objective": terms,
@@ -509,37 +518,29 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
         self._unpack_factorisation(record, None)
 
     def _unpack_factorisation(self, record: Record, tree: Tree | None) -> None:
-        record.only("copies", "rows", "factors", "objective", "reach", "decays", "solution")
         copies = unpack_copies(record.part("copies"), len(self.scores_))
         m, p = len(copies.kept), self.n_features_in_
-        rows = record.array("rows", np.float64, (m, p), least=0.0, missing=True)
-        if np.isnan(rows).all(axis=1).any() or np.isnan(rows).all(axis=0).any():
-            raise record.trouble("rows", "numbers, some of them in each row and each column")
+        found = read_fields(record, _FIELDS, {"m": m, "p": p})
+        rows, terms = found["rows"], found["objective"]
+        check_some_seen(record, rows)
         check_not_huge(rows)
-        part = record.part("factors").only("weights", "profiles")
-        W = part.array("weights", np.float64, (m, None), least=0.0, most=_LARGEST_WEIGHT)
-        if not 1 <= W.shape[1] <= m:
-            raise part.trouble("weights", f"of at least one group and at most {m}")
-        factors = Factors(W, part.array("profiles", np.float64, (W.shape[1], p), least=0.0, most=_LARGEST_PROFILE))
-        part = record.part("objective").only(*_TERMS, "has_rows", "similarity")
-        terms = {term: part.number(term, least=0.0, infinite=True) for term in _TERMS}
-        graph = part.optional_part("similarity")
+        factors = Factors(found["factors"]["weights"], found["factors"]["profiles"])
+        if not 1 <= factors.W.shape[1] <= m:
+            raise record.part("factors").error("weights", f"of at least one group and at most {m}")
+        part = record.part("objective")
+        has_rows, graph = terms.pop("has_rows"), terms.pop("similarity")
         if (graph is not None) != self._has_graph:
-            raise part.trouble("similarity", "there" if self._has_graph else "None")
-        S = None if graph is None else unpack_graph(graph, m)
-        objective = Objective(rows if part.flag("has_rows") else None, S, **terms)
+            raise part.error("similarity", "there" if self._has_graph else "None")
+        S = None if graph is None else unpack_graph(part.part("similarity"), m)
+        objective = Objective(rows if has_rows else None, S, **terms)
         strongest = np.zeros(m) if S is None else row_maxima(S)
-        problem = Problem(
-            objective, record.array("reach", np.float64, (m,), least=0.0), strongest, record.flag("decays")
-        )
+        problem = Problem(objective, found["reach"], strongest, found["decays"])
         search = None if self._settles_rows else LazySearch(rows)
         if search is None and objective.A is None:
-            raise part.trouble("has_rows", "True")
+            raise part.error("has_rows", "True")
         self._set_model(FactorModel(copies, problem, factors, search, tree))
-        older = {"start_objectives": None}  # what older files have beside it
-        part = record.part("solution").only("objective", "n_iter", "converged", new=older)
-        self.objective_ = part.number("objective")
-        self.n_iter_, self.converged_ = part.whole("n_iter", least=0), part.flag("converged")
+        solution = found["solution"]
+        self.objective_, self.n_iter_, self.converged_ = solution.values()
 
     def _storable_parameters(self) -> dict[str, Any]:
         parameters = super()._storable_parameters()

@@ -20,7 +20,7 @@ from scipy import sparse
 
 from penstock._blas import one_blas_thread
 from penstock._types import Factors, FloatArray, IndexArray, SparseMatrix, Tree
-from penstock.detectors import NSNMF, Copies, FactorModel, FactorTask, FitPlan, Problem
+from penstock.detectors import NSNMF, ClusterPlan, Copies, FactorModel, FactorTask, Problem
 from penstock.factor import Coordinate, RowBlocks
 from penstock.factor.blocks import CHUNK, BlockCoupling, RowBlock, State, Work, cut_graph
 from penstock.factor.solve import BlockProblem, fit_by_blocks
@@ -47,7 +47,14 @@ _CHECKPOINT_SECONDS = 60.0
 
 
 def fit_factors(
-    cluster: Cluster, laid: LaidRows, detector: NSNMF, steps: FitPlan, copies: Copies, tree: Tree, *, keeps_files: bool
+    cluster: Cluster,
+    laid: LaidRows,
+    detector: NSNMF,
+    steps: ClusterPlan,
+    copies: Copies,
+    tree: Tree,
+    *,
+    keeps_files: bool,
 ) -> FloatArray:
     """Fit a detector to rows that are cut into parts; return the scores of all training rows."""
     space, parts = laid.space, laid.parts

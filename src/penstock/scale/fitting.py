@@ -19,13 +19,13 @@ from penstock._types import FloatArray, Tree
 from penstock.detectors import (
     NSNMF,
     BaseDetector,
+    ClusterPlan,
     Copies,
     Detector,
     FactorModel,
-    FitPlan,
     SensorDetector,
     ViewsModel,
-    fit_plan,
+    cluster_plan,
     load,
     restore_on_failure,
     score_array,
@@ -112,7 +112,7 @@ def fit(
     >>> detector.top(1).index.tolist()
     [11]
     """
-    steps = fit_plan(detector)
+    steps = cluster_plan(detector)
     if steps is None:
         raise TypeError(
             f"{type(detector).__name__} cannot be fitted on a cluster; those that can: NSNMF, Detector and "
@@ -148,7 +148,7 @@ def fit(
 
 
 def _fit(
-    cluster: Cluster, space: Workspace, detector: Any, steps: FitPlan, source: Source, n_parts: int | None,
+    cluster: Cluster, space: Workspace, detector: Any, steps: ClusterPlan, source: Source, n_parts: int | None,
     *, keeps_files: bool,
 ) -> Any:  # fmt: skip
     """Fit all but the threshold; return the scores of the training rows."""

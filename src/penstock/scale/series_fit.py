@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from penstock._types import FloatArray
-from penstock.detectors import FitPlan, SensorDetector, read_runs, read_time
+from penstock.detectors import ClusterPlan, SensorDetector, read_runs, read_time
 from penstock.graph.rows import shares_seen
 from penstock.scale.cluster import Cluster
 from penstock.scale.plan import check_disk, check_memory_of_driver, room_for_a_task
@@ -48,7 +48,7 @@ def order_digest(time: Any, runs: Any) -> str:
 
 
 def fit_series(
-    cluster: Cluster, space: Workspace, detector: SensorDetector, steps: FitPlan, source: Source, table: Any, time: Any,
+    cluster: Cluster, space: Workspace, detector: SensorDetector, steps: ClusterPlan, source: Source, table: Any, time: Any,
     runs: Any, *, keeps_files: bool,
 ) -> tuple[FloatArray, FloatArray]:  # fmt: skip
     """Fit all but the threshold; return the scores of the training rows and the share of readings of each."""
