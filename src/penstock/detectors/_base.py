@@ -1,7 +1,7 @@
 """What all detectors share: the checks of data, the threshold, scikit-learn's signs, and the steps of a fit.
 
-`fit` does everything in one call. A program that holds the rows elsewhere (`penstock.scale`) asks `cluster_plan` for the
-steps of a fit as one value, and takes them itself.
+`fit` does everything in one call. A program that holds the rows elsewhere (`penstock.scale`) asks `cluster_plan` for
+the steps of a fit as one value, and takes them itself.
 """
 
 from __future__ import annotations
