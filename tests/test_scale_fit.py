@@ -35,9 +35,11 @@ from penstock import (
     scale,
 )
 from penstock.factor import BlockSGD, Coordinate, Multiplicative, RowBlocks
+from penstock.io import TableError
 from penstock.scale import _pieces, plan, workspace
 from penstock.scale import cluster as cluster_module
 from penstock.scale import rows as rows_module
+from penstock.storage import StorageError
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
@@ -221,11 +223,11 @@ def test_scoring_refuses_another_folder_and_other_columns(client, tmp_path):
     frame = pd.DataFrame(ROWS, columns=NAMES)
     detector = quick().fit(frame)
     scale.score(detector, frame, client, folder=tmp_path / "job")
-    with pytest.raises(scale.WorkspaceError, match="holds another job"):
+    with pytest.raises(StorageError, match="holds another job"):
         scale.score(quick().fit(frame[:300]), frame, client, folder=tmp_path / "job")
-    with pytest.raises(scale.SourceError, match="The detector knows the columns"):
+    with pytest.raises(TableError, match="The detector knows the columns"):
         scale.score(detector, frame[NAMES[::-1]], client)
-    with pytest.raises(scale.SourceError, match="3 columns; the detector knows 4"):
+    with pytest.raises(TableError, match="3 columns; the detector knows 4"):
         scale.score(detector, frame[NAMES[:3]], client)
     np.testing.assert_array_equal(
         scale.score(detector, frame[NAMES[::-1]], client, columns=NAMES), detector.anomaly_score(frame)
@@ -259,14 +261,14 @@ def test_folders_of_others(client, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter.txt").write_text("Dear")
     detector = quick()
-    with refused(detector, scale.WorkspaceError, "is not empty and holds no job"):
+    with refused(detector, StorageError, "is not empty and holds no job"):
         fit(detector, ROWS, client, folder=tmp_path / "mine")
     assert [file.name for file in (tmp_path / "mine").iterdir()] == ["letter.txt"]
     fit(quick(), ROWS, client, folder=tmp_path / "job")
-    with refused(detector, scale.WorkspaceError, "holds another job: source was"):
+    with refused(detector, StorageError, "holds another job: source was"):
         fit(detector, ROWS[1:], client, folder=tmp_path / "job")
     other = quick(alpha=0.25)
-    with refused(other, scale.WorkspaceError, "holds another job: parameter"):
+    with refused(other, StorageError, "holds another job: parameter"):
         fit(other, ROWS, client, folder=tmp_path / "job")
 
 
@@ -281,7 +283,7 @@ def test_a_value_that_cannot_be_is_named(client, tmp_path, value, message):
     rows = ROWS.copy()
     rows[417, 2] = value
     detector = quick(scale=None)
-    with refused(detector, scale.SourceError, message):
+    with refused(detector, TableError, message):
         fit(detector, write(tmp_path / "rows.parquet", rows), client)
 
 
@@ -376,7 +378,7 @@ def test_too_few_rows(client):
     detector = quick()
     with refused(detector, ValueError, "needs at least 2 rows"):
         fit(detector, ROWS[:1], client)
-    with refused(detector, scale.SourceError, "has no rows"):
+    with refused(detector, TableError, "has no rows"):
         fit(detector, ROWS[:0], client)
     found = fit(detector, ROWS[:5], client, n_parts=9)
     assert (len(found.scores_), len(found.tree_.lengths)) == (5, 4)
@@ -580,12 +582,12 @@ def test_a_source_that_changes_between_the_passes_is_refused(tmp_path):
     workspace.create_array(tmp_path / "rows.npy", rows.shape)
     arguments = ("the table", None, rows_module.Extent.of(rows), None, True, *places)
     rows_module.scale_piece(rows, *arguments)
-    with pytest.raises(scale.SourceError, match="the table has changed since it was first read"):
+    with pytest.raises(TableError, match="the table has changed since it was first read"):
         rows_module.scale_piece(rows + 0.001, *arguments)
 
 
 def test_two_processes_are_not_at_work_in_one_folder(tmp_path):
-    refused = pytest.raises(scale.WorkspaceError, match="Another process is at work in the folder")
+    refused = pytest.raises(StorageError, match="Another process is at work in the folder")
     # Within one process, too: a lock belongs to the file as it was opened.
     with workspace.open_workspace(tmp_path / "job"), refused, workspace.open_workspace(tmp_path / "job"):
         pass

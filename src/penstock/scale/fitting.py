@@ -31,6 +31,7 @@ from penstock.detectors import (
     score_array,
     with_model_alone,
 )
+from penstock.io import TableError
 from penstock.scale.cluster import Cluster, Progress, terminal_progress, use_cluster
 from penstock.scale.factor_fit import asked_blocks, check_solver, fit_factors
 from penstock.scale.plan import (
@@ -43,7 +44,7 @@ from penstock.scale.plan import (
 )
 from penstock.scale.rows import cut_into_parts, given, joint_extent, measure, scale_rows
 from penstock.scale.series_fit import fit_series, order_digest
-from penstock.scale.sources import Source, SourceError, open_source, read_piece, taking_missing
+from penstock.scale.sources import Source, open_source, read_piece, taking_missing
 from penstock.scale.tree import LaidRows, PartsSearch
 from penstock.scale.views_fit import fit_views
 from penstock.scale.workspace import SOURCE_FOLDER, Workspace, open_array, open_workspace, pickle_by_path, save_array
@@ -272,9 +273,9 @@ def score(
 def _check_columns(detector: BaseDetector, source: Source) -> None:
     names = getattr(detector, "feature_names_in_", None)
     if source.n_columns != detector.n_features_in_:
-        raise SourceError(f"The source has {source.n_columns} columns; the detector knows {detector.n_features_in_}.")
+        raise TableError(f"The source has {source.n_columns} columns; the detector knows {detector.n_features_in_}.")
     if names is not None and source.columns is not None and list(names) != list(source.columns):
-        raise SourceError(
+        raise TableError(
             f"The detector knows the columns {list(names)}, in this order; the source has {list(source.columns)}. Say "
             f"columns={list(names)!r:.200}."
         )
@@ -326,7 +327,7 @@ def score_piece(given: Any, label: str, columns: list[str] | None, model: Sent, 
         return len(open_array(file))
     rows, detector = read_piece(given, label, columns), _loaded(model)
     if rows.shape[1] != detector.n_features_in_:
-        raise SourceError(f"{label} has {rows.shape[1]} columns; the detector knows {detector.n_features_in_}.")
+        raise TableError(f"{label} has {rows.shape[1]} columns; the detector knows {detector.n_features_in_}.")
     # Columns were compared when the source was opened: rows come as bare numbers, in the detector's order.
     chunks = (rows[start : start + _AT_ONCE] for start in range(0, len(rows), _AT_ONCE))
     save_array(file, np.concatenate([np.empty(0), *(score_array(detector, chunk) for chunk in chunks)]))
