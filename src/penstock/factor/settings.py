@@ -96,7 +96,7 @@ class Multiplicative:
             raise ValueError(f"exponent must lie in (0, 0.5], beyond which the loss can rise: {self.exponent!r}.")
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class BlockSGD:
     """Settings of block stochastic gradient descent, Algorithm 1 of Ahmed et al. (2021).
 
