@@ -382,8 +382,7 @@ class BlockColumns:
 
     def set_weights(self, mixed: FloatArray, fill: float) -> tuple[FloatArray, FloatArray]:
         common = self._problem.terms, mixed, fill, self._seed
-        sums = self._problem.executor.each(blocks.set_weights, *common, apart=self._numbers)
-        sums = self._problem.sums_of(sums)
+        sums = self._problem.sums_of(self._problem.executor.each(blocks.set_weights, *common, apart=self._numbers))
         return sums.G, sums.V
 
     def scale_weights(self, factors: FloatArray) -> None:
