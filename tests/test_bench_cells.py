@@ -24,10 +24,10 @@ from sklearn.svm import OneClassSVM
 
 from penstock import KNNDistance, LoMST, SensorDetector
 from penstock.bench import Dataset, Method, Study, load_file, read_results, run_study
-from penstock.bench.cells import Cell, code_digest, forget_digests, plan, run_cell
+from penstock.bench.cells import Cell, code_version, plan, run_cell
 from penstock.bench.methods import (
     OURS,
-    MethodError,
+    StudyError,
     build,
     find_class,
     fit_and_score,
@@ -198,7 +198,7 @@ def test_a_method_that_cannot_be_made(on_path: Path, detector: str, parameters: 
     (on_path / "wants_peers.py").write_text("import pyod.no_such_part")
     (on_path / "no_python.py").write_text("class Detector(:\n")
     (on_path / "refuses.py").write_text("class D:\n    def __init__(self, a=1): raise ValueError('a is odd')")
-    with pytest.raises(MethodError, match=message):
+    with pytest.raises(StudyError, match=message):
         build(detector, parameters)
 
 
@@ -256,7 +256,7 @@ def test_scores_of_ours_and_of_pyod_are_taken_as_they_are(name: str, rows: np.nd
     ],
 )
 def test_wrong_scores_are_refused(given: dict[str, Any], message: str) -> None:
-    with pytest.raises(MethodError, match=message):
+    with pytest.raises(StudyError, match=message):
         fit_and_score(Giver(**given), np.zeros((3, 1)), None)
 
 
@@ -400,22 +400,14 @@ def test_keys_change_with_data_parameters_and_seeds(own_place: Place) -> None:
     assert {name.split("/")[0] for name in changed(after, rows)} == {"sure"}
 
 
-def test_keys_change_with_the_code_and_not_with_its_words(own_place: Place) -> None:
-    folder = own_place.folder
-    (folder / "factors.py").write_text("FACTOR = 1\n")
-    leaning = "from factors import FACTOR\nfrom my_detectors import Sure\n\n\nclass D(Sure): pass\n"
-    (folder / "leaning.py").write_text(leaning)
+def test_keys_change_with_the_script(own_place: Place) -> None:
+    (own_place.folder / "leaning.py").write_text("from my_detectors import Sure\n\n\nclass D(Sure): pass\n")
     study = own_place.study("sure Sure\nleaning leaning.D\nknn KNNDistance\nforest sklearn.ensemble.IsolationForest")
     before = keys(study)
-    module = folder / "my_detectors.py"
-    text = module.read_text()
-    module.write_text(text.replace('"""Detectors of my own."""', '"""Other words."""\n# and a remark\n'))
     assert changed(before, keys(study)) == set()
-    module.write_text(text.replace("0.3 * chance", "0.2 * chance"))
-    edited = keys(study)
-    assert {name.split("/")[0] for name in changed(before, edited)} == {"sure", "leaning"}
-    (folder / "factors.py").write_text("FACTOR = 22\n")
-    assert {name.split("/")[0] for name in changed(edited, keys(study))} == {"leaning"}
+    module = own_place.folder / "my_detectors.py"
+    module.write_text(module.read_text().replace("0.3 * chance", "0.2 * chance"))
+    assert {name.split("/")[0] for name in changed(before, keys(study))} == {"sure"}
 
 
 def test_files_of_the_same_name_are_told_apart(own_place: Place) -> None:
@@ -441,29 +433,20 @@ def test_each_of_equal_cells_has_its_own_mark(own_place: Place) -> None:
     assert not fits(own_place.folder)
 
 
-def test_the_digest_of_code(on_path: Path) -> None:
-    package = on_path / "digested"
-    package.mkdir()
-    (package / "__init__.py").write_text("")
-    (package / "parts.py").write_text("def half(x): return x / 2\n")
-    (package / "far.py").write_bytes("NAME = 'Z\xfcrich'\n".encode("latin-1"))  # cannot be parsed
-    start = "try:\n    from .far import NAME\nexcept SyntaxError:\n    pass\nfrom . import parts\n\n"
-    (package / "detector.py").write_text(start + "class D:\n    pass\n")
+def test_the_version_of_code(on_path: Path) -> None:
+    script = on_path / "versioned.py"
+    script.write_text("class D:\n    pass\n")
 
-    def digest() -> str:
-        forget_digests()
-        return code_digest("digested.detector.D")
+    def version() -> str:
+        code_version.cache_clear()
+        return code_version("versioned.D")
 
-    first = digest()
-    assert len(first) == 64
-    (package / "detector.py").write_text(start + "class D:\n    '''Words.'''\n# and a remark\n")
-    assert digest() == first  # a docstring alone is as good as `pass`
-    (package / "parts.py").write_text("def half(x): return x / 3\n")
-    second = digest()
-    assert second != first
-    (package / "far.py").write_bytes("NAME = 'B\xe4rn'\n".encode("latin-1"))
-    assert digest() not in (first, second)
+    first = version()
+    script.write_text("class D:\n    power = 2\n")
+    assert version() != first
+    script.write_text("class D:\n    pass\n")
+    assert version() == first
     import sklearn
 
-    assert code_digest("sklearn.ensemble.IsolationForest").startswith(f"scikit-learn=={sklearn.__version__}, numba==")
-    assert code_digest("NSNMF") == code_digest("penstock.detectors.nsnmf.LaplacianNSNMF") != code_digest("LoMST")
+    assert f"scikit-learn=={sklearn.__version__}" in code_version("sklearn.ensemble.IsolationForest")
+    assert f"numpy=={np.__version__}" in code_version("NSNMF")

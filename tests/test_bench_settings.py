@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from penstock.bench import Method, load_file, parse_settings
-from penstock.bench.methods import build
-from penstock.bench.settings import SettingsError, example_settings
+from penstock.bench.methods import StudyError, build
+from penstock.bench.settings import example_settings
 from penstock.io import TableError
 
 ONE = """
@@ -51,7 +51,7 @@ WRONG = {
 
 @pytest.mark.parametrize(("text", "message"), WRONG.values(), ids=WRONG)
 def test_a_wrong_file_is_refused(text: str, message: str) -> None:
-    with pytest.raises(SettingsError, match=message):
+    with pytest.raises(StudyError, match=message):
         parse_settings(text, "here")
 
 
@@ -89,7 +89,7 @@ def test_only_some_methods() -> None:
         cut.options
         == "--method SNMF --method KNN --method SNMF " + " ".join(f"--method {path}" for path in paths) + " --seeds 2"
     )
-    with pytest.raises(SettingsError, match=r"no method 'NMFF' in the study\. Did you mean 'NMF'"):
+    with pytest.raises(StudyError, match=r"no method 'NMFF' in the study\. Did you mean 'NMF'"):
         study.only(methods=["NMFF"])
 
 

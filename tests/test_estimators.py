@@ -30,6 +30,9 @@ from penstock.detectors import (
     OnlineNSNMF,
     SensorDetector,
     SeriesDetector,
+    cluster_plan,
+    score_array,
+    with_model_alone,
 )
 from penstock.factor import BlockSGD, Multiplicative, Solution
 from penstock.graph.rows import first_copies
@@ -399,36 +402,48 @@ def test_a_nan_score_is_an_error_not_a_verdict() -> None:
         Broken().fit(some_rows())
 
 
-@pytest.mark.parametrize("detector", [NSNMF(2, random_state=0), NMF(2, random_state=0), NSNMF(2, duplicates="zero")])
-def test_a_fit_by_its_public_steps_scores_as_the_fit_it_repeats(detector: BaseDetector) -> None:
+@pytest.mark.parametrize("detector", [NSNMF(2, random_state=0), NSNMF(2, random_state=0, duplicates="zero")])
+def test_a_fit_by_its_plan_scores_as_the_fit_it_repeats(detector: BaseDetector) -> None:
     """Another program reads the table, and computes what `pose` says: here it takes the factors of an ordinary fit."""
     X = np.r_[some_rows(), some_rows()[:5]]
-    fitted, steps = clone(detector).fit(X), clone(detector)
-    steps.begin_fit(len(X), X.min(axis=0), X.max(axis=0), list("abcde"))
-    A = steps.scaling_.apply(X)
+    fitted, other = clone(detector).fit(X), clone(detector)
+    steps = cluster_plan(other)
+    assert steps is not None
+    assert steps.pose is not None
+    scaling = steps.begin(len(X), X.min(axis=0), X.max(axis=0), list("abcde"))
+    assert scaling is not None
+    A = scaling.apply(X)
     copies = Copies.of(A, merge=steps.needs.merge_copies)
     assert len(copies.kept) == (80 if steps.needs.merge_copies else 85)
-    tree = fitted.tree_ if steps.needs.tree else None
-    task = steps.pose(A[copies.kept], copies, tree)
+    task = steps.pose(A[copies.kept], copies, fitted.tree_)
     assert task.n_components == 2
-    assert task.settle == isinstance(detector, NMF)
     solution = Solution(fitted.model_.factors, fitted.objective_, 9, True, 0.0, np.zeros(1), np.zeros(1))
-    steps.install(FactorModel(copies, task.problem, solution.factors, fitted.model_.search, tree), solution)
-    steps.finish_fit(fitted.scores_, table=pd.DataFrame(X, index=np.arange(100, 185)))
+    steps.install(FactorModel(copies, task.problem, solution.factors, fitted.model_.search, fitted.tree_), solution)
+    steps.finish(fitted.scores_, table=pd.DataFrame(X, index=np.arange(100, 185)))
     new = some_rows(seed=3)
     np.testing.assert_array_equal(
-        steps.anomaly_score(pd.DataFrame(new, columns=list("abcde"))), fitted.anomaly_score(new)
+        other.anomaly_score(pd.DataFrame(new, columns=list("abcde"))), fitted.anomaly_score(new)
     )
-    assert steps.threshold_ == fitted.threshold_
-    assert steps.explained_ == fitted.explained_
-    assert steps.top(1).index[0] == 100 + fitted.top(1).index[0]
+    assert other.threshold_ == fitted.threshold_
+    assert other.explained_ == fitted.explained_
+    assert other.top(1).index[0] == 100 + fitted.top(1).index[0]
+
+
+def test_only_what_pays_on_a_cluster_has_a_plan() -> None:
+    made = [*LISTED.values(), OnlineNSNMF()]
+    assert {type(each).__name__ for each in made if cluster_plan(each)} == {"NSNMF", "Detector", "SensorDetector"}
+
+
+def test_steps_of_a_fit_are_not_public() -> None:
+    steps = {"begin_fit", "finish_fit", "pose", "install", "with_model", "needs", "learn_rows", "score_array"}
+    assert not [type(each) for each in (*LISTED.values(), OnlineNSNMF()) if steps & set(dir(type(each)))]
 
 
 @pytest.mark.parametrize("detector", [NSNMF(2, random_state=0), NMF(2, random_state=0), Detector()])
 def test_a_detector_with_its_model_alone_scores_new_rows(detector: BaseDetector) -> None:
     fitted, new = clone(detector).fit(some_rows()), some_rows(seed=3)
-    small = fitted.with_model(None)
+    small = with_model_alone(fitted, None)
     assert len(pickle.dumps(small)) < 3000
-    again = small.with_model(fitted.model_.in_memory())
-    np.testing.assert_array_equal(again.score_array(new), fitted.anomaly_score(new))
+    again = with_model_alone(small, fitted.model_.in_memory())
+    np.testing.assert_array_equal(score_array(again, new), fitted.anomaly_score(new))
     assert not hasattr(again, "scores_")

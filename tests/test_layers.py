@@ -46,7 +46,6 @@ HOMES = {
     "threadpoolctl": {"_blas.py"},
     "typer": {"cli/"},
     "uvicorn": {"live/web.py", "cli/serve.py"},
-    "zarr": {"scale/"},
 }
 FILES = sorted(SOURCE.rglob("*.py"))
 

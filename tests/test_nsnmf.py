@@ -370,7 +370,7 @@ def test_a_graph_that_cannot_be_is_refused(detector):
             clone(detector).set_params(graph=graph).fit(X)
     for given in ({"graph": S}, {"init": (X, X)}):
         with pytest.raises(ValueError, match="by fit only"):
-            clone(detector).set_params(**given).begin_fit(40, X.min(axis=0), X.max(axis=0))
+            clone(detector).set_params(**given)._begin_fit(40, X.min(axis=0), X.max(axis=0))
 
 
 @family

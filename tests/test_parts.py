@@ -14,7 +14,6 @@ from strategies import examples, tables
 from penstock import minimum_spanning_tree
 from penstock._threads import thread_limit
 from penstock.graph import edge_lengths
-from penstock.graph.approximate import Approximation
 from penstock.graph.distance_kernels import TILE
 from penstock.graph.partition import plan_partition, sample_distinct
 from penstock.graph.parts import (
@@ -185,17 +184,6 @@ def test_lengths_are_those_of_the_rows_where_scaling_rounds_them():
     np.testing.assert_array_equal(part.rows_at(np.array([0, 1])), X[part.tree.names])
     found = cross_edges(part, other)
     np.testing.assert_array_equal(found.lengths, edge_lengths(X, found.ends))
-
-
-def test_approximate_parts_make_a_spanning_tree():
-    X = np.random.default_rng(0).uniform(size=(400, 6))
-    frame = common_frame(X.min(axis=0), X.max(axis=0), X)
-    groups = [np.flatnonzero(slabs(X, 3) == part) for part in range(3)]
-    parts = [grow_part(X[g], g, frame, approximate=Approximation(n_neighbors=2, max_leaves=1)) for g in groups]
-    found, exact = joined(400, parts), minimum_spanning_tree(X)
-    assert len(found.ends) == 399
-    assert len(join_edges(400, [found]).ends) == 399
-    assert exact.total_length <= found.lengths.sum() < 1.3 * exact.total_length
 
 
 @given(

@@ -19,7 +19,7 @@ import penstock
 from penstock import NMF, NSNMF, SNMF, KNNDistance, LoMST, NormScore, thresholds
 from penstock.detectors import BaseDetector, FactorDetector
 from penstock.factor import BlockSGD, Coordinate, Multiplicative, RowBlocks
-from penstock.storage import StorageError, WrongKindError, read_state, write_state
+from penstock.storage import StorageError, read_state, write_state
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:n_components = :UserWarning"),
@@ -246,7 +246,7 @@ def test_classes_of_others_are_refused_before_anything_is_packed(tmp_path: Path)
 
 def test_other_files(tmp_path: Path) -> None:
     write_state(tmp_path / "other", "stream", {})
-    with pytest.raises(WrongKindError, match="it holds a 'stream', not a detector or a model"):
+    with pytest.raises(StorageError, match="it holds a 'stream', not a detector or a model"):
         penstock.load(tmp_path / "other")
     (tmp_path / "text").write_text("time,flow\n1,2\n")
     with pytest.raises(StorageError, match=r"Cannot read .*text: it is cut short, or not a file saved by penstock"):

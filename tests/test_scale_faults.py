@@ -28,6 +28,7 @@ from scale_kills import (
 )
 
 from penstock import NSNMF, scale
+from penstock.io import TableError
 from penstock.scale import cluster as cluster_module
 from penstock.scale import factor_fit
 
@@ -345,7 +346,7 @@ def test_a_worker_that_says_that_it_is_idle_is_not_waited_for(monkeypatch):
             "Workers died again and again in the task task-1:",
         ),
         (CancelledError(), scale.ClusterError, "The cluster has dropped tasks"),
-        (scale.SourceError("the file is gone"), scale.SourceError, "the file is gone"),
+        (TableError("the file is gone"), TableError, "the file is gone"),
         (TimeoutError("the file did not come"), TimeoutError, "the file did not come"),
     ],
 )

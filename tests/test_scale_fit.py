@@ -18,11 +18,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import zarr
 from distributed import Client, SchedulerPlugin
 from scale_kills import SCORING, Aim, kill_workers, killing, wait_for_all_workers, wait_until
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 import penstock
 from penstock import (
@@ -32,14 +29,17 @@ from penstock import (
     Detector,
     LaplacianNSNMF,
     LoMST,
+    OverTime,
     load,
     minimum_spanning_tree,
     scale,
 )
 from penstock.factor import BlockSGD, Coordinate, Multiplicative, RowBlocks
+from penstock.io import TableError
 from penstock.scale import _pieces, plan, workspace
 from penstock.scale import cluster as cluster_module
 from penstock.scale import rows as rows_module
+from penstock.storage import StorageError
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
@@ -84,8 +84,6 @@ SETTINGS = [
     pytest.param(NSNMF, {"duplicates": "zero"}, marks=pytest.mark.slow),
     (NSNMF, {"duplicates": "floor", "similarity": "binary"}),
     pytest.param(NSNMF, {"scale": None}, marks=pytest.mark.slow),
-    (LaplacianNSNMF, {}),
-    (NMF, {}),
 ]
 
 
@@ -104,10 +102,7 @@ def test_as_on_one_machine(client, kind, parameters):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("asked", "on_one_machine"),
-    [
-        (Coordinate(), RowBlocks(N_BLOCKS)),
-        (BlockSGD(n_blocks=4, blocks="space", rounds=20), BlockSGD(n_blocks=4, blocks="space", rounds=20)),
-    ],
+    [(Coordinate(), RowBlocks(N_BLOCKS)), (RowBlocks(4), RowBlocks(4))],
 )
 def test_other_solvers(client, asked, on_one_machine):
     common = {"n_components": 2, "max_iter": 6, "random_state": 0}
@@ -145,17 +140,10 @@ def write(path, rows, names=NAMES):
     return path
 
 
-def zarr_array(folder):
-    array = zarr.create_array(str(folder / "x.zarr"), shape=ROWS.shape, chunks=(90, 4), dtype="f8")
-    array[:] = ROWS
-    return array
-
-
 SOURCES = {
     "numpy": (lambda folder: ROWS, False),
     "pandas": (lambda folder: pd.DataFrame(ROWS, columns=NAMES), True),
     "parquet": (parquet_list, True),
-    "zarr": (zarr_array, False),
     "dask array": (lambda folder: da.from_array(ROWS, chunks=(110, 2)), False),
     "dask dataframe": (lambda folder: dd.from_pandas(pd.DataFrame(ROWS, columns=NAMES), npartitions=4), True),
 }
@@ -235,34 +223,15 @@ def test_scoring_refuses_another_folder_and_other_columns(client, tmp_path):
     frame = pd.DataFrame(ROWS, columns=NAMES)
     detector = quick().fit(frame)
     scale.score(detector, frame, client, folder=tmp_path / "job")
-    with pytest.raises(scale.WorkspaceError, match="holds another job"):
+    with pytest.raises(StorageError, match="holds another job"):
         scale.score(quick().fit(frame[:300]), frame, client, folder=tmp_path / "job")
-    with pytest.raises(scale.SourceError, match="The detector knows the columns"):
+    with pytest.raises(TableError, match="The detector knows the columns"):
         scale.score(detector, frame[NAMES[::-1]], client)
-    with pytest.raises(scale.SourceError, match="3 columns; the detector knows 4"):
+    with pytest.raises(TableError, match="3 columns; the detector knows 4"):
         scale.score(detector, frame[NAMES[:3]], client)
     np.testing.assert_array_equal(
         scale.score(detector, frame[NAMES[::-1]], client, columns=NAMES), detector.anomaly_score(frame)
     )
-
-
-# --- approximate trees
-
-
-@pytest.mark.parametrize("tree", ["approximate", scale.Approximation(n_neighbors=2, max_leaves=1)])
-def test_an_approximate_tree_spans_all_rows(client, tree):
-    X = np.random.default_rng(3).random((2000, 4))
-    detector = fit(quick(n_components=1, max_iter=1), X, client, tree=tree)
-    edges, lengths = detector.tree_.edges, detector.tree_.lengths
-    joined = coo_array((np.ones(len(edges)), edges.T), shape=(2000, 2000))
-    assert len(edges) == 1999
-    assert connected_components(joined, directed=False)[0] == 1
-    shortest = minimum_spanning_tree(detector.scaling_.apply(X)).lengths.sum()
-    assert shortest * (1 - 1e-12) <= lengths.sum() < 1.3 * shortest
-    assert 0 <= detector.tree_excess_ < 0.3
-    fit(detector, X, client)
-    assert not hasattr(detector, "tree_excess_")
-    np.testing.assert_allclose(detector.tree_.lengths.sum(), shortest)
 
 
 # --- refusals
@@ -278,8 +247,11 @@ def refused(detector, error, match):
 
 
 def test_detectors_that_do_not_work_by_blocks(client):
-    with refused(LoMST(), TypeError, "LoMST cannot be fitted on a cluster"):
-        scale.fit(LoMST(), ROWS, client)
+    for detector in (LoMST(), NMF(), LaplacianNSNMF(), OverTime()):
+        with refused(
+            detector, TypeError, f"{type(detector).__name__} cannot be fitted on a cluster; those that can: N"
+        ):
+            scale.fit(detector, ROWS, client)
     detector = NSNMF(tol=-1)
     with refused(detector, ValueError, "tol"):
         scale.fit(detector, ROWS, client)
@@ -289,14 +261,14 @@ def test_folders_of_others(client, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter.txt").write_text("Dear")
     detector = quick()
-    with refused(detector, scale.WorkspaceError, "is not empty and holds no job"):
+    with refused(detector, StorageError, "is not empty and holds no job"):
         fit(detector, ROWS, client, folder=tmp_path / "mine")
     assert [file.name for file in (tmp_path / "mine").iterdir()] == ["letter.txt"]
     fit(quick(), ROWS, client, folder=tmp_path / "job")
-    with refused(detector, scale.WorkspaceError, "holds another job: source was"):
+    with refused(detector, StorageError, "holds another job: source was"):
         fit(detector, ROWS[1:], client, folder=tmp_path / "job")
     other = quick(alpha=0.25)
-    with refused(other, scale.WorkspaceError, "holds another job: parameter"):
+    with refused(other, StorageError, "holds another job: parameter"):
         fit(other, ROWS, client, folder=tmp_path / "job")
 
 
@@ -311,7 +283,7 @@ def test_a_value_that_cannot_be_is_named(client, tmp_path, value, message):
     rows = ROWS.copy()
     rows[417, 2] = value
     detector = quick(scale=None)
-    with refused(detector, scale.SourceError, message):
+    with refused(detector, TableError, message):
         fit(detector, write(tmp_path / "rows.parquet", rows), client)
 
 
@@ -406,7 +378,7 @@ def test_too_few_rows(client):
     detector = quick()
     with refused(detector, ValueError, "needs at least 2 rows"):
         fit(detector, ROWS[:1], client)
-    with refused(detector, scale.SourceError, "has no rows"):
+    with refused(detector, TableError, "has no rows"):
         fit(detector, ROWS[:0], client)
     found = fit(detector, ROWS[:5], client, n_parts=9)
     assert (len(found.scores_), len(found.tree_.lengths)) == (5, 4)
@@ -557,9 +529,8 @@ def plain_rows(n=300, seed=0):
 @pytest.mark.parametrize(
     ("detector", "options", "message"),
     [
-        (quick(solver=Multiplicative()), {}, "does not work by blocks"),
-        (LaplacianNSNMF(solver=BlockSGD(blocks="space")), {}, "no Laplacian term"),
-        (quick(solver=BlockSGD()), {}, "say BlockSGD"),
+        (quick(solver=Multiplicative()), {}, "Multiplicative does not work on a cluster"),
+        (quick(solver=BlockSGD(blocks="space")), {}, "BlockSGD does not work on a cluster"),
         (quick(solver=RowBlocks(2)), {"n_parts": 3}, "n_parts = 3, but its n_blocks = 2"),
         (quick(), {"n_parts": 0}, "n_parts"),
         (quick(), {"n_parts": 2.5}, "n_parts"),
@@ -611,12 +582,12 @@ def test_a_source_that_changes_between_the_passes_is_refused(tmp_path):
     workspace.create_array(tmp_path / "rows.npy", rows.shape)
     arguments = ("the table", None, rows_module.Extent.of(rows), None, True, *places)
     rows_module.scale_piece(rows, *arguments)
-    with pytest.raises(scale.SourceError, match="the table has changed since it was first read"):
+    with pytest.raises(TableError, match="the table has changed since it was first read"):
         rows_module.scale_piece(rows + 0.001, *arguments)
 
 
 def test_two_processes_are_not_at_work_in_one_folder(tmp_path):
-    refused = pytest.raises(scale.WorkspaceError, match="Another process is at work in the folder")
+    refused = pytest.raises(StorageError, match="Another process is at work in the folder")
     # Within one process, too: a lock belongs to the file as it was opened.
     with workspace.open_workspace(tmp_path / "job"), refused, workspace.open_workspace(tmp_path / "job"):
         pass
@@ -625,7 +596,7 @@ def test_two_processes_are_not_at_work_in_one_folder(tmp_path):
 
 
 def test_a_table_of_zeros_scores_zero_whatever_the_solver(client):
-    detector = quick(solver=BlockSGD(n_blocks=2, rounds=20, blocks="space"), scale=None, duplicates="zero")
+    detector = quick(solver=RowBlocks(2), scale=None, duplicates="zero")
     assert not scale.fit(detector, np.zeros((50, 3)), client).scores_.any()
 
 

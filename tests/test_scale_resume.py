@@ -18,6 +18,7 @@ from penstock import NSNMF, scale
 from penstock.factor import Coordinate
 from penstock.scale import factor_fit
 from penstock.scale.workspace import read_json, save_arrays, write_json
+from penstock.storage import StorageError
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
@@ -266,5 +267,5 @@ def test_a_finished_job_is_not_done_again(client, unbroken):
 def test_a_folder_of_another_release_is_refused(client, unbroken, tmp_path):
     shutil.copytree(unbroken[0], tmp_path / "job")
     write_json(tmp_path / "job" / "job.json", {**read_json(tmp_path / "job" / "job.json"), "penstock": "0.0.1"})
-    with pytest.raises(scale.WorkspaceError, match="penstock was"):
+    with pytest.raises(StorageError, match="penstock was"):
         fit(client, tmp_path / "job")

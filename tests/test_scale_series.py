@@ -12,7 +12,7 @@ import pytest
 
 from penstock import Detector, SensorDetector, scale
 from penstock.cli import main
-from penstock.scale import SourceError
+from penstock.io import TableError
 
 N = 1200  # more than one block
 
@@ -88,13 +88,13 @@ def test_what_is_refused(client, tmp_path):
     for number, part in enumerate([frame[600:], frame[:600]]):
         part.rename(columns=str).to_parquet(tmp_path / f"{number}.parquet")
     time = np.r_[times()[600:], times()[:600]]
-    with pytest.raises(SourceError, match=r"1\.parquet.* begins before .*0\.parquet.* ends .*order of time"):
+    with pytest.raises(TableError, match=r"1\.parquet.* begins before .*0\.parquet.* ends .*order of time"):
         scale.fit(SensorDetector(), tmp_path, client, time=time)
     with pytest.raises(TypeError, match="Detector does not look at time"):
         scale.fit(Detector(), readings(), client, time=times())
     with pytest.raises(ValueError, match="time must have one entry for each of the 1200 rows"):
         scale.fit(SensorDetector(), readings(), client, time=[1.0, 2.0])
-    with pytest.raises(SourceError, match="Column 1 has no reading at all"):
+    with pytest.raises(TableError, match="Column 1 has no reading at all"):
         scale.fit(SensorDetector(), np.column_stack([readings()[:, 0], np.full(N, np.nan)]), client)
 
 

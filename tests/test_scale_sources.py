@@ -17,10 +17,10 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import zarr
 
+from penstock.io import TableError
 from penstock.scale import ClusterError, _pieces, connect
-from penstock.scale.sources import SourceError, as_table, open_source, read_piece
+from penstock.scale.sources import as_table, open_source, read_piece
 
 NAMES = ["flow", "head", "load"]
 ROWS = np.random.default_rng(0).normal(size=(60, 3))
@@ -78,25 +78,6 @@ def parquet_list(folder):
     return [str(write(folder / "a.parquet", first)), write(folder / "b", second)]
 
 
-def zarr_array(folder):
-    array = zarr.create_array(str(folder / "x.zarr"), shape=ROWS.shape, chunks=(7, 2), dtype="f8")
-    array[:] = ROWS
-    return array
-
-
-def zarr_shards(folder):
-    array = zarr.create_array(str(folder / "x"), shape=ROWS.shape, chunks=(2, 3), shards=(8, 3), dtype="f8")
-    array[:] = ROWS
-    return folder / "x"
-
-
-def zarr_elsewhere(folder):
-    """An array in a store that is no folder."""
-    with zarr.storage.ZipStore(folder / "x.zip", mode="w") as store:
-        zarr.create_array(store, shape=ROWS.shape, chunks=(7, 3), dtype="f8")[:] = ROWS
-    return zarr.open_array(zarr.storage.ZipStore(folder / "x.zip", mode="r"), mode="r")
-
-
 NAMED = {
     "Parquet file": parquet_file,
     "Parquet folder": parquet_folder,
@@ -106,9 +87,6 @@ NAMED = {
     "polars": lambda folder: pl.DataFrame(ROWS, schema=NAMES),
 }
 NAMELESS = {
-    "Zarr": zarr_array,
-    "Zarr shards": zarr_shards,
-    "Zarr elsewhere": zarr_elsewhere,
     "Dask array": lambda folder: da.from_array(ROWS, chunks=(9, 2)),
     "Dask array of unknown rows": lambda folder: da.from_array(ROWS, chunks=(9, 3))[da.ones(60, chunks=9) > 0],
     "NumPy": lambda folder: ROWS,
@@ -135,13 +113,13 @@ def test_columns_are_chosen_by_name(kind, tmp_path):
     np.testing.assert_array_equal(gathered(source), ROWS[:, [2, 0]])
     assert source.columns == ["load", "flow"]
     assert source.signature != open_source(given, folder=tmp_path / "pieces").signature
-    with pytest.raises(SourceError, match=r"no column 'flo'.*its columns are .*Did you mean 'flow'"):
+    with pytest.raises(TableError, match=r"no column 'flo'.*its columns are .*Did you mean 'flow'"):
         open_source(given, columns=["flo"], folder=tmp_path)
 
 
 @pytest.mark.parametrize("kind", NAMELESS)
 def test_arrays_have_no_names_to_choose_from(kind, tmp_path):
-    with pytest.raises(SourceError, match=r"rray.* has no column names, so 'flow' \(given as columns\)"):
+    with pytest.raises(TableError, match=r"rray.* has no column names, so 'flow' \(given as columns\)"):
         open_source(NAMELESS[kind](tmp_path), columns=["flow"], folder=tmp_path)
 
 
@@ -155,7 +133,7 @@ def test_arrays_have_no_names_to_choose_from(kind, tmp_path):
     ],
 )
 def test_columns_that_cannot_be_meant(columns, message, tmp_path):
-    with pytest.raises(SourceError, match=message):
+    with pytest.raises(TableError, match=message):
         open_source(parquet_file(tmp_path), columns=columns)
 
 
@@ -173,10 +151,6 @@ def test_the_signature_of_files_changes_with_them(tmp_path):
 def test_the_signature_of_arrays_changes_with_their_content(tmp_path):
     other = ROWS.copy()
     other[59, 2] += 1
-    zarred = zarr_array(tmp_path)
-    before = open_source(zarred).signature
-    zarred[59, 2] = 5.0
-    assert open_source(zarred).signature != before
     for convert in (np.asarray, frame, da.from_array, lambda rows: dd.from_pandas(frame(rows), npartitions=2)):
         assert (
             open_source(convert(ROWS), folder=tmp_path).signature
@@ -187,28 +161,15 @@ def test_the_signature_of_arrays_changes_with_their_content(tmp_path):
 def test_labels_say_where_the_rows_are(tmp_path, small_pieces):
     path = parquet_file(tmp_path)
     assert [piece.label for piece in open_source(path).pieces] == [f"{path}, row group {k}" for k in range(3)]
-    labels = [piece.label for piece in open_source(zarr_array(tmp_path)).pieces]
-    assert labels[1] == f"Zarr array {tmp_path / 'x.zarr'}, rows 7 to 13"
     assert open_source(NAMED["Dask frame"](tmp_path)).pieces[3].label == "partition 3 of the Dask dataframe"
     assert open_source(NAMELESS["Dask array"](tmp_path)).pieces[1].label == "block 1 of the Dask array (rows 9 to 17)"
     assert open_source(ROWS, folder=tmp_path).pieces[1].label == "The numpy ndarray, rows 10 to 19"
 
 
-def test_zarr_pieces_are_whole_chunks_and_a_damaged_one_is_named(tmp_path, small_pieces):
-    assert {piece.first_row % 8 for piece in open_source(zarr_shards(tmp_path)).pieces} == {0}
-    pieces = open_source(zarr_array(tmp_path)).pieces
-    assert [piece.n_rows for piece in pieces] == [*[7] * 8, 4]
-    (tmp_path / "x.zarr" / "c" / "1" / "0").write_bytes(b"no chunk")
-    with pytest.raises(SourceError, match=r"x\.zarr, rows 7 to 13: cannot be read \("):
-        pieces[1].load()
-
-
 def test_relative_paths_are_found_from_elsewhere(tmp_path, monkeypatch):
     parquet_file(tmp_path)
-    zarr_array(tmp_path)
     monkeypatch.chdir(tmp_path)
-    opened = [open_source("rows.parquet"), open_source("x.zarr"), open_source(zarr.open_array("x.zarr", mode="r"))]
-    opened.append(open_source(ROWS, folder=Path("pieces")))
+    opened = [open_source("rows.parquet"), open_source(ROWS, folder=Path("pieces"))]
     assert opened[0].pieces[0].label == "rows.parquet, row group 0"
     monkeypatch.chdir("/")
     for source in opened:
@@ -267,7 +228,7 @@ def test_empty_pieces_are_taken(tmp_path):
     [
         ([], "list of Parquet files is empty"),
         ("gone.parquet", r"gone\.parquet does not exist"),
-        ("gone.zarr", r"gone\.zarr does not exist"),
+        ("x.zarr", r"x\.zarr is a Zarr array\. Pass dask\.array\.from_zarr"),
         (["s3://bucket/a.parquet"], "is an address, not a path"),
         ([[1.0, 2.0]], r"holds a list.*numpy\.array"),
         ({"a": 1}, r"cannot be taken from a builtins\.dict\. Pass the path"),
@@ -302,7 +263,7 @@ def test_empty_pieces_are_taken(tmp_path):
 def test_what_is_no_table_of_numbers(given, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     in_memory = isinstance(given, np.ndarray | pd.DataFrame | pl.DataFrame) and message != "folder"
-    with pytest.raises(SourceError, match=message):
+    with pytest.raises(TableError, match=message):
         open_source(given, folder=tmp_path if in_memory else None)
 
 
@@ -321,26 +282,26 @@ def test_what_is_no_table_of_numbers(given, message, tmp_path, monkeypatch):
 def test_parquet_columns_of_other_types(column, message, tmp_path):
     good = write(tmp_path / "a.parquet", pa.table({"bad": [1.0], "flow": [2.0]}))
     bad = write(tmp_path / "b.parquet", pa.table({"bad": column, "flow": [3.0]}))
-    with pytest.raises(SourceError, match=rf"b\.parquet: .*{message}"):
+    with pytest.raises(TableError, match=rf"b\.parquet: .*{message}"):
         open_source([good, bad])
     np.testing.assert_array_equal(gathered(open_source([good, bad], columns=["flow"])), [[2], [3]])
 
 
 def test_folders_and_files_without_rows_or_columns_or_with_repeated_names(tmp_path):
-    with pytest.raises(SourceError, match=r"has no files named \*\.parquet\. Check the path"):
+    with pytest.raises(TableError, match=r"has no files named \*\.parquet\. Check the path"):
         open_source(tmp_path)
     (tmp_path / "year=2024").mkdir()
     path = write(tmp_path / "year=2024" / "a.parquet", frame(ROWS[:0]))
-    with pytest.raises(SourceError, match=r"some in its folders .*year=2024.*a\.parquet.*list of their paths"):
+    with pytest.raises(TableError, match=r"some in its folders .*year=2024.*a\.parquet.*list of their paths"):
         open_source(tmp_path)
-    with pytest.raises(SourceError, match="list of 2 Parquet files has no rows"):
+    with pytest.raises(TableError, match="list of 2 Parquet files has no rows"):
         open_source([path, path])
     index_only = write(tmp_path / "b.parquet", frame()[[]].set_index(pd.Index(np.arange(60) % 7)))
-    with pytest.raises(SourceError, match=r"b\.parquet has no columns"):
+    with pytest.raises(TableError, match=r"b\.parquet has no columns"):
         open_source(index_only)
     twice = pa.Table.from_arrays([pa.array([1.0]), pa.array([2.0]), pa.array([3.0])], names=["a", "a", "b"])
     path = write(tmp_path / "c.parquet", twice)
-    with pytest.raises(SourceError, match=r"c\.parquet has more than one column named 'a'"):
+    with pytest.raises(TableError, match=r"c\.parquet has more than one column named 'a'"):
         open_source(path)
     assert open_source(path, columns=["b"]).pieces[0].load() == 3
 
@@ -348,13 +309,13 @@ def test_folders_and_files_without_rows_or_columns_or_with_repeated_names(tmp_pa
 def test_parquet_files_with_other_columns(tmp_path):
     whole, part = write(tmp_path / "a.parquet"), write(tmp_path / "b.parquet", frame()[["flow", "load"]])
     more = write(tmp_path / "c.parquet", frame().assign(noise=1.0).drop(columns="head"))
-    with pytest.raises(SourceError, match=r"b\.parquet has other columns than .*a\.parquet: it lacks 'head'\."):
+    with pytest.raises(TableError, match=r"b\.parquet has other columns than .*a\.parquet: it lacks 'head'\."):
         open_source([whole, part])
-    with pytest.raises(SourceError, match=r"a\.parquet has other columns .*: it has 'head' besides\."):
+    with pytest.raises(TableError, match=r"a\.parquet has other columns .*: it has 'head' besides\."):
         open_source([part, whole])
-    with pytest.raises(SourceError, match="lacks 'head' and has 'noise' besides"):
+    with pytest.raises(TableError, match="lacks 'head' and has 'noise' besides"):
         open_source([whole, more])
-    with pytest.raises(SourceError, match=r"b\.parquet has no column 'head'"):
+    with pytest.raises(TableError, match=r"b\.parquet has no column 'head'"):
         open_source([whole, part], columns=["head"])
     assert gathered(open_source([whole, part, more], columns=["flow"])).shape == (180, 1)
 
@@ -363,37 +324,14 @@ def test_parquet_files_with_other_columns(tmp_path):
 def test_parquet_files_whose_footer_cannot_be_read(content, tmp_path):
     path = parquet_file(tmp_path)
     path.write_bytes(path.read_bytes()[:-30] if content is None else content)
-    with pytest.raises(SourceError, match=r"rows\.parquet: damaged, or no Parquet table \(.*Write the file again"):
+    with pytest.raises(TableError, match=r"rows\.parquet: damaged, or no Parquet table \(.*Write the file again"):
         open_source([write(tmp_path / "good.parquet"), path])
 
 
-def test_zarr_that_is_no_table(tmp_path):
-    group = zarr.open_group(str(tmp_path / "group.zarr"), mode="w")
-    group.create_array("flows", shape=(4, 2), dtype="f8")[:] = 1.0
-    with pytest.raises(SourceError, match=r"group\.zarr is a Zarr group\. Pass one of its arrays: 'flows'"):
-        open_source(tmp_path / "group.zarr")
-    assert gathered(open_source(group["flows"])).shape == (4, 2)
-    for shape, dtype, message in [
-        ((4,), "f8", "1 dimension"),
-        ((0, 2), "f8", "no rows"),
-        ((2, 2), "complex64", "complex64"),
-        ((2, 2), "M8[s]", "times of type"),
-    ]:
-        array = zarr.create_array(str(tmp_path / "bad.zarr"), shape=shape, dtype=dtype, overwrite=True)
-        with pytest.raises(SourceError, match=rf"Zarr array .*bad\.zarr .*{message}"):
-            open_source(array)
-    (tmp_path / "bad.zarr" / "zarr.json").write_text("{")
-    with pytest.raises(SourceError, match=r"bad\.zarr is damaged or no Zarr array"):
-        open_source(tmp_path / "bad.zarr")
-    with pytest.raises(SourceError, match=r"lies in memory.*array\[:\]"):
-        open_source(zarr.create_array(zarr.storage.MemoryStore(), shape=(4, 2), dtype="f8"))
-
-
-@pytest.mark.parametrize(("package", "what"), [("zarr", "Zarr"), ("pyarrow", "Parquet")])
-def test_a_missing_package_is_named(package, what, tmp_path, monkeypatch):
-    path = {"zarr": zarr_shards, "pyarrow": parquet_file}[package](tmp_path)
-    monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(SourceError, match=rf"Reading {what} needs the extra 'dask': pip install 'penstock\[dask\]'"):
+def test_a_missing_package_is_named(tmp_path, monkeypatch):
+    path = parquet_file(tmp_path)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(TableError, match=r"Reading Parquet needs the extra 'dask': pip install 'penstock\[dask\]'"):
         open_source(path)
 
 
@@ -414,25 +352,21 @@ def test_values_that_are_missing_or_infinite_are_found(value, message, tmp_path,
     path = write(tmp_path / "a.parquet", table)
     bad = open_source(path).pieces[2]
     place = r"a\.parquet, row group 2: row 17 of row group 2 \(row 57 of the file\), column 'flow'"
-    with pytest.raises(SourceError, match=f"{place}, {message}"):
+    with pytest.raises(TableError, match=f"{place}, {message}"):
         bad.load()
     rows = table.to_pandas()
-    with pytest.raises(SourceError, match=r"^The pandas DataFrame: row 57, column 'flow', holds"):
+    with pytest.raises(TableError, match=r"^The pandas DataFrame: row 57, column 'flow', holds"):
         open_source(rows, folder=tmp_path)
-    with pytest.raises(SourceError, match=r"^The numpy ndarray: row 57, column 1, holds"):
+    with pytest.raises(TableError, match=r"^The numpy ndarray: row 57, column 1, holds"):
         open_source(rows.to_numpy(), folder=tmp_path)
-    with pytest.raises(SourceError, match=r"^partition 2 of the Dask dataframe: row 17, column 'flow', holds"):
+    with pytest.raises(TableError, match=r"^partition 2 of the Dask dataframe: row 17, column 'flow', holds"):
         open_source(dd.from_pandas(rows, npartitions=3)).pieces[2].load()
-    with pytest.raises(SourceError, match=r"^block 2 of the Dask array \(rows 40 to 59\): row 17, column 1, holds"):
+    with pytest.raises(TableError, match=r"^block 2 of the Dask array \(rows 40 to 59\): row 17, column 1, holds"):
         open_source(da.from_array(rows.to_numpy(), chunks=(20, 3))).pieces[2].load()
-    zarred = zarr_array(tmp_path)
-    zarred[:] = rows.to_numpy()
-    with pytest.raises(SourceError, match=r"rows 56 to 59: row 1 of these rows \(row 57 of the array\), column 1, hol"):
-        open_source(zarred).pieces[8].load()
 
 
 def test_no_damage_breaks_the_loader(tmp_path):
-    """Wherever bytes are flipped, there are rows or a `SourceError` with the name of the file, never anything else."""
+    """Wherever bytes are flipped, there are rows or a `TableError` with the name of the file, never anything else."""
     path = write(tmp_path / "a.parquet", compression="snappy", write_page_checksum=True)
     whole, generator = path.read_bytes(), np.random.default_rng(0)
     messages = []
@@ -444,7 +378,7 @@ def test_no_damage_breaks_the_loader(tmp_path):
         try:
             for piece in open_source(path).pieces:
                 piece.load()
-        except SourceError as error:
+        except TableError as error:
             messages.append(str(error))
     assert len(messages) > 100
     assert all("a.parquet" in message for message in messages)
@@ -455,13 +389,13 @@ def test_files_that_change_or_go_after_opening(tmp_path):
     pieces = open_source(path).pieces
     write(path, frame(ROWS[:30]))
     for piece in pieces[1:]:
-        with pytest.raises(SourceError, match=r"was changed after it was opened.*Open the source again"):
+        with pytest.raises(TableError, match=r"was changed after it was opened.*Open the source again"):
             piece.load()
     write(path, frame()[["flow", "head"]])
-    with pytest.raises(SourceError, match="row group 0: the file was changed"):
+    with pytest.raises(TableError, match="row group 0: the file was changed"):
         pieces[0].load()
     path.unlink()
-    with pytest.raises(SourceError, match="row group 0: the file is gone, or this machine does not see it"):
+    with pytest.raises(TableError, match="row group 0: the file is gone, or this machine does not see it"):
         pieces[0].load()
 
 
@@ -469,26 +403,26 @@ def test_written_pieces_that_go_or_change(tmp_path):
     piece = open_source(ROWS, folder=tmp_path).pieces[0]
     file = Path(piece.path)
     file.write_bytes(file.read_bytes()[:200])
-    with pytest.raises(SourceError, match=r"rows 0 to 59: .*\.npy cannot be read.*Open the source again"):
+    with pytest.raises(TableError, match=r"rows 0 to 59: .*\.npy cannot be read.*Open the source again"):
         piece.load()
     np.save(file, ROWS[:3])
-    with pytest.raises(SourceError, match="is not what was written"):
+    with pytest.raises(TableError, match="is not what was written"):
         piece.load()
-    with pytest.raises(SourceError, match=r"cannot be written.*another folder"):
+    with pytest.raises(TableError, match=r"cannot be written.*another folder"):
         open_source(ROWS, folder=file)
 
 
 def test_blocks_that_are_not_as_announced():
-    with pytest.raises(SourceError, match=r"block 0.* has 2 columns, but 3 were announced"):
+    with pytest.raises(TableError, match=r"block 0.* has 2 columns, but 3 were announced"):
         as_table(ROWS[:, :2], "block 0", NAMES)
-    with pytest.raises(SourceError, match="partition 1 has no column 'load'"):
+    with pytest.raises(TableError, match="partition 1 has no column 'load'"):
         read_piece(frame()[["flow", "head"]], "partition 1", NAMES)
-    with pytest.raises(SourceError, match="partition 1: column 'flow' holds"):
+    with pytest.raises(TableError, match="partition 1: column 'flow' holds"):
         read_piece(frame().astype({"flow": str}), "partition 1", NAMES)
     shrunk = da.from_array(ROWS, chunks=(20, 3)).map_blocks(lambda block: block[:, :2], dtype=float)
-    with pytest.raises(SourceError, match="2 columns, but 3 were announced"):
+    with pytest.raises(TableError, match="2 columns, but 3 were announced"):
         open_source(shrunk).pieces[0].load()
-    with pytest.raises(SourceError, match="which is no table of numbers"):
+    with pytest.raises(TableError, match="which is no table of numbers"):
         as_table([[1.0], [1.0, 2.0]], "block 0")
 
 

@@ -11,15 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from scale_kills import Aim, killing
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 from test_scale_fit import NAMES, some_rows
 
 from penstock import Detector, load, scale
 from penstock.detectors import views
 from penstock.detectors.views import BLOCK
 from penstock.graph import partition
-from penstock.graph.approximate import approximate_spanning_tree
 from penstock.scale import _pieces, tree, views_fit
 from penstock.scale import rows as rows_module
 from penstock.scale.views_fit import middle_values
@@ -137,20 +134,6 @@ def test_scores_of_new_rows_from_the_folder(client, tmp_path, local, in_folder, 
     np.testing.assert_array_equal(found, local.anomaly_score(NEW))
     assert not list((tmp_path / "job").glob("*.penstock"))
     np.testing.assert_array_equal(scale.score(local, NEW, client), found)  # by a file
-
-
-def test_approximate_trees_report_the_excess_of_the_worse_one(client, tmp_path):
-    X = np.random.default_rng(3).random((500, 4))
-    how = scale.Approximation(n_neighbors=2, max_leaves=1)
-    found = scale.fit(Detector(), X, client, folder=tmp_path / "job", n_parts=3, tree=how)
-    joined = coo_array((np.ones(499), found.tree_.edges.T), shape=(500, 500))
-    assert connected_components(joined, directed=False)[0] == 1
-    samples = [tmp_path / "job" / "sample.npy", tmp_path / "job" / "logged" / "sample.npy"]
-    plain, encoded = (approximate_spanning_tree(np.load(sample), **vars(how)).excess for sample in samples)
-    assert plain < encoded == found.tree_excess_
-    exact = Detector().fit(X)
-    assert found.tree_.lengths.sum() >= exact.tree_.lengths.sum() * (1 - 1e-12)
-    assert np.corrcoef(found.scores_, exact.scores_)[0, 1] > 0.95
 
 
 # --- medians

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import hostile_files
@@ -27,11 +28,10 @@ from strategies import examples
 from penstock.storage import (
     FORMAT_VERSION,
     MAX_HEADER,
-    CorruptFileError,
-    NewerVersionError,
     Record,
     StorageError,
-    WrongKindError,
+    pack_fields,
+    read_fields,
     read_state,
     remove_leftovers,
     replace_file,
@@ -185,7 +185,7 @@ def test_every_changed_byte_is_noticed(tmp_path: Path) -> None:
 def test_kinds(tmp_path: Path) -> None:
     write_state(tmp_path / "state", "stream", {})
     assert read_state(tmp_path / "state") == ("stream", {})
-    with pytest.raises(WrongKindError, match=r"Cannot read .*state: it holds a 'stream', not a 'detector'"):
+    with pytest.raises(StorageError, match=r"Cannot read .*state: it holds a 'stream', not a 'detector'"):
         read_state(tmp_path / "state", "detector")
     with pytest.raises(FileNotFoundError):
         read_state(tmp_path / "nothing")
@@ -195,24 +195,13 @@ def test_newer_files_ask_for_an_update(tmp_path: Path, monkeypatch: pytest.Monke
     with monkeypatch.context() as patch:
         patch.setattr(states, "FORMAT_VERSION", 2)
         write_state(tmp_path / "new", "test", {"x": np.arange(9.0)})
-    with pytest.raises(NewerVersionError, match=r"newer penstock \(format 2\); this one reads up to format 1. Update"):
+    with pytest.raises(StorageError, match=r"newer penstock \(format 2\); this one reads up to format 1. Update"):
         read_state(tmp_path / "new")
     content = bytearray((tmp_path / "new").read_bytes())
     content[-1] ^= 1
     (tmp_path / "new").write_bytes(content)
-    with pytest.raises(CorruptFileError, match="damaged"):
+    with pytest.raises(StorageError, match="damaged"):
         read_state(tmp_path / "new")
-
-
-def test_older_files_are_brought_up_step_by_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_state(tmp_path / "old", "test", {"a": 1})
-    monkeypatch.setattr(states, "FORMAT_VERSION", 3)
-    steps = {1: lambda kind, state: state | {"b": kind}, 2: lambda kind, state: state | {"c": len(state)}}
-    monkeypatch.setattr(states, "UPGRADES", steps)
-    assert read_state(tmp_path / "old") == ("test", {"a": 1, "b": "test", "c": 2})
-    del steps[2]
-    with pytest.raises(StorageError, match=r"Cannot read .*old: it has format 2, which .* no longer reads"):
-        read_state(tmp_path / "old")
 
 
 def test_records_name_what_does_not_fit() -> None:
@@ -240,7 +229,7 @@ def test_records_name_what_does_not_fit() -> None:
         (lambda: record.array("n", np.int64, ()), "but is 3"),
         (lambda: record.value("z"), "fitted lacks the field 'z'"),
         (lambda: record.part("n"), r"fitted\['n'\] should be a dict"),
-        (lambda: record.only("n"), "too many or missing"),
+        (lambda: record.require_fields("n"), "too many or missing"),
         (lambda: record.part("p").text("q"), r"fitted\['p'\] lacks"),
     ]
     for read, message in wrong:
@@ -423,3 +412,64 @@ def test_a_forged_file_is_read_if_it_is_sound(tmp_path: Path) -> None:
     assert read_state(tmp_path / "file")[1]["x"].tolist() == [3.0, 4.0]
     (tmp_path / "file").write_bytes(hostile_files.two_arrays([16, 32], [0, 16], 32))
     assert set(read_state(tmp_path / "file")[1]) == {"x", "y"}
+
+
+FIELDS = {
+    "rows": "n p nan >=0",
+    "reach": "n >0",
+    "copy_of": "n int >=0 <n",
+    "kept": "n bool",
+    "share": "float >=0 <=1",
+    "limit": "float inf",
+    "count": "int >=1 <=9",
+    "name": str,
+    "usual": ("?", {"center": float}),
+}
+
+
+def a_record() -> dict[str, Any]:
+    return {
+        "rows": np.array([[0.0, np.nan], [1.0, 2.0]]), "reach": np.ones(2), "copy_of": np.array([0, 1]),
+        "kept": np.array([True, False]), "share": 0.5, "limit": float("inf"), "count": 9, "name": "a",
+        "usual": {"center": -1.0},
+    }  # fmt: skip
+
+
+def test_a_table_of_fields_reads_a_record() -> None:
+    lengths = {"p": 2}
+    found = read_fields(Record(a_record(), "model"), FIELDS, lengths)
+    assert lengths == {"p": 2, "n": 2}
+    assert list(found) == list(FIELDS)
+    assert found["usual"] == {"center": -1.0}
+    assert read_fields(Record(a_record() | {"usual": None}, "model"), FIELDS)["usual"] is None
+    thing = SimpleNamespace(**found)
+    packed = pack_fields(thing, {name: kind for name, kind in FIELDS.items() if name != "usual"})
+    assert packed["copy_of"].dtype == np.int64
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"more": 1}, "too many or missing"),
+        ({"rows": np.ones((2, 3))}, r"rows.* float64 of shape \(any, 2\)"),
+        ({"rows": -np.ones((2, 2))}, "rows.* ≥ 0 only"),
+        ({"reach": np.ones(3)}, r"reach.* shape \(2\)"),
+        ({"reach": np.array([0.0, 1.0])}, "reach.* > 0 only"),
+        ({"reach": np.array([np.nan, 1.0])}, "reach.* finite numbers"),
+        ({"copy_of": np.array([0, 2])}, "copy_of.* ≤ 1 only"),
+        ({"copy_of": np.array([0.0, 1.0])}, "copy_of.* int64"),
+        ({"kept": np.array([1, 0])}, "kept.* bool"),
+        ({"share": 1.5}, "share.* ≤ 1"),
+        ({"share": float("inf")}, "share.* finite"),
+        ({"limit": float("nan")}, "limit"),
+        ({"count": 0}, "count.* ≥ 1 and ≤ 9"),
+        ({"count": 3.0}, "count.* whole number"),
+        ({"name": None}, "name.* text"),
+        ({"usual": 3}, "usual.* should be a dict"),
+        ({"usual": {"center": float("inf")}}, "center.* finite"),
+        ({"usual": {}}, "too many or missing"),
+    ],
+)
+def test_a_table_of_fields_refuses_what_does_not_fit(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(StorageError, match=message):
+        read_fields(Record(a_record() | change, "model"), FIELDS, {"p": 2})

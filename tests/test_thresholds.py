@@ -19,7 +19,6 @@ from penstock import NSNMF
 from penstock.detectors import NormScore
 from penstock.thresholds import (
     ConformalPValue,
-    DriftingPeaks,
     Fixed,
     MeanDeviation,
     PeaksOverThreshold,
@@ -156,7 +155,6 @@ ALL_THRESHOLDS: list[Threshold] = [
     ConformalPValue(rate=0.2, window=9, learn_flagged=False),
     PeaksOverThreshold(**SMALL_PEAKS),
     PeaksOverThreshold(**SMALL_PEAKS, expect_alarms=False),
-    DriftingPeaks(**SMALL_PEAKS, depth=4),
     TopN(5),
 ]
 LARGEST = float(np.finfo(np.float64).max)
@@ -286,7 +284,6 @@ def test_damaged_states_are_refused_and_change_nothing(threshold: Threshold, len
 
 
 PEAKS = PeaksOverThreshold(**SMALL_PEAKS)
-DRIFTING = DriftingPeaks(**SMALL_PEAKS, depth=4)
 
 
 @pytest.mark.parametrize(
@@ -297,8 +294,8 @@ DRIFTING = DriftingPeaks(**SMALL_PEAKS, depth=4)
         (TopN(5), 9, {"scores": np.ones(6), "positions": np.arange(6)}, "scores.* at most n = 5 numbers"),
         (TopN(5), 9, {"scores": np.ones(4)}, r"positions.* int64 of shape \(4\)"),
         (TopN(2), 9, {"positions": np.array([1, 1])}, "positions.* different numbers"),
-        (TopN(2), 9, {"positions": np.array([1, 9])}, "positions.* ≥ 0 and ≤ 8"),
-        (TopN(2), 9, {"positions": np.array([1, -1])}, "positions.* ≥ 0 and ≤ 8"),
+        (TopN(2), 9, {"positions": np.array([1, 9])}, "positions.* different numbers below 9"),
+        (TopN(2), 9, {"positions": np.array([1, -1])}, "positions.* different numbers below 9"),
         (PEAKS, 9, {"calibration": np.ones(20)}, "calibration.* fewer than n_calibration = 20"),
         (PEAKS, 9, {"limit": 1.0, "level_value": 1.0}, "has a limit, and still calibrates"),
         (PEAKS, 9, {"level_value": 1.0}, "has peaks, but no limit"),
@@ -314,9 +311,6 @@ DRIFTING = DriftingPeaks(**SMALL_PEAKS, depth=4)
         (PEAKS, 200, {"gaps": np.zeros(12, dtype=np.int64)}, "gaps.* ≥ 1"),
         (PEAKS, 200, dict.fromkeys(("excesses", "ceilings"), np.ones(13)) | {"gaps": np.ones(13, dtype=np.int64)},
          "excesses.* at most max_peaks = 12 numbers"),
-        (DRIFTING, 200, {"recent": np.ones(3)}, "recent.* depth = 4 numbers"),
-        (DRIFTING, 200, {"recent": np.ones(5)}, "recent.* depth = 4 numbers"),
-        (DRIFTING, 9, {"recent": np.ones(3)}, "recent.* depth = 4 numbers"),
     ],
     ids=str,
 )  # fmt: skip
@@ -423,7 +417,6 @@ def test_calibrate_with_too_few(threshold: Threshold) -> None:
         (PeaksOverThreshold(n_calibration=49), "n_calibration = 49 leaves no score above level = 0.98.* least 50"),
         (PeaksOverThreshold(max_peaks=9), "max_peaks must be a whole number ≥ 10; got 9"),
         (PeaksOverThreshold(expect_alarms=None), "expect_alarms must be True or False; got None"),
-        (DriftingPeaks(depth=0), "depth must be a whole number ≥ 1; got 0"),
         (TopN(0), "n must be a whole number ≥ 1; got 0"),
         (TopN(2_000_001), "n must be at most 2,000,000"),
     ],
@@ -577,15 +570,4 @@ def test_peaks_over_threshold_is_its_twin(stream: str, expect_alarms: bool) -> N
     expected = naive.peaks_over_threshold(scores, **SMALL_TAIL, expect_alarms=expect_alarms)
     assert flags == expected[0]
     assert any(flags)
-    np.testing.assert_allclose(values, expected[1], rtol=1e-5)
-
-
-def test_drifting_peaks_is_its_twin() -> None:
-    scores = np.random.default_rng(7).normal(size=300) + np.linspace(0, 30, 300)
-    scores[270] += 10
-    scores[200] = np.nan
-    flags, values = watched(DriftingPeaks(**SMALL_TAIL, depth=7), scores.tolist())
-    expected = naive.drifting_peaks(scores.tolist(), depth=7, **SMALL_TAIL, expect_alarms=True)
-    assert flags == expected[0]
-    assert flags[270]
     np.testing.assert_allclose(values, expected[1], rtol=1e-5)

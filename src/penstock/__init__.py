@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from penstock.detectors import OverTime as OverTime
     from penstock.detectors import SensorDetector as SensorDetector
     from penstock.detectors import choose_rank as choose_rank
-    from penstock.graph.approximate import approximate_spanning_tree as approximate_spanning_tree
     from penstock.graph.mst import minimum_spanning_tree as minimum_spanning_tree
     from penstock.graph.mst import spanning_tree_of_edges as spanning_tree_of_edges
     from penstock.graph.similarities import similarity as similarity
@@ -50,7 +49,6 @@ __version__ = "0.1.0"
 _HOMES = {name: entry.module for name, entry in DETECTORS.items() if entry.module.startswith("penstock.")} | {
     "CollapsedFactorsWarning": "penstock.detectors",
     "Tree": "penstock._types",
-    "approximate_spanning_tree": "penstock.graph.approximate",
     "choose_rank": "penstock.detectors",
     "detect": "penstock.detection",
     "fit_model": "penstock.detection",

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from penstock._prepare_kernels import clip_rows, scale_rows
 from penstock._types import BoolArray, FloatArray
-from penstock.storage import Record
+from penstock.storage import Fields, Record, read_fields
 
 _FARTHEST = 1e300  # in ranges of a column: norms of such rows are still finite
 
@@ -71,10 +70,6 @@ class MinMaxScaling:
         with np.errstate(over="ignore"):
             return (A * self._span + self.minimum * self._unit) / self._unit
 
-    def pack(self) -> dict[str, Any]:
-        """Return the scaling for a file."""
-        return {"minimum": self.minimum, "maximum": self.maximum}
-
     @cached_property
     def _span(self) -> FloatArray:
         """What counts as one, in units of `_unit`."""
@@ -107,13 +102,15 @@ def learn_scaling(X: FloatArray) -> MinMaxScaling:
     return MinMaxScaling(np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0))
 
 
+SCALING: Fields = {"minimum": "p", "maximum": "p"}
+_SCALING_WITH_HOLES: Fields = {"minimum": "p nan", "maximum": "p nan"}
+
+
 def unpack_scaling(record: Record | None, n_columns: int, *, missing: bool = False) -> MinMaxScaling | None:
     """Return the scaling of a file; with `missing`, columns without a reading may have a range of NaN."""
     if record is None:
         return None
-    record.only("minimum", "maximum")
-    low = record.array("minimum", np.float64, (n_columns,), missing=missing)
-    high = record.array("maximum", np.float64, (n_columns,), missing=missing)
+    low, high = read_fields(record, _SCALING_WITH_HOLES if missing else SCALING, {"p": n_columns}).values()
     if (low > high).any() or (np.isnan(low) != np.isnan(high)).any():
-        raise record.trouble("maximum", "nowhere below the minimum")
+        raise record.error("maximum", "nowhere below the minimum")
     return MinMaxScaling(low, high)

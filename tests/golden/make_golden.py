@@ -38,7 +38,6 @@ from penstock.registry import detector_class
 from penstock.storage import FORMAT_VERSION
 from penstock.thresholds import (
     ConformalPValue,
-    DriftingPeaks,
     Fixed,
     MeanDeviation,
     PeaksOverThreshold,
@@ -114,7 +113,6 @@ CASES: dict[str, Callable[[], Any]] = {
     "OnlineNSNMF-warming-up": lambda: online(buffer_size=40),
     "OnlineNSNMF-quantile": lambda: online(threshold=RollingQuantile(0.2, window=9), learn_flagged=False),
     "OnlineNSNMF-peaks": lambda: online(threshold=PeaksOverThreshold(0.05, level=0.5, n_calibration=12)),
-    "OnlineNSNMF-drifting-peaks": lambda: online(threshold=DriftingPeaks(0.05, level=0.5, n_calibration=12, depth=3)),
     "OnlineNSNMF-conformal": lambda: online(threshold=ConformalPValue(0.2, window=9)),
     "OnlineNSNMF-top": lambda: online(threshold=TopN(3)),
     "OnlineNSNMF-fixed": lambda: online(threshold=Fixed(0.75)).fit(table()),

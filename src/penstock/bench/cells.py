@@ -1,12 +1,11 @@
 """Plan the cells of a study (a method on a data set with a seed) and run one of them.
 
-A cell has a key made of the content of its data, its parameters, its seed and the code that it runs, so that it is run
-again only if one of these changed.
+A cell has a key made of the content of its data, its parameters, its seed and the releases of the packages that it
+runs, so that it is run again only if one of these changed.
 """
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import json
 import sys
@@ -41,7 +40,7 @@ from penstock.bench.measures import (
     vus_pr,
 )
 from penstock.bench.methods import (
-    MethodError,
+    StudyError,
     build,
     find_class,
     fit_and_score,
@@ -55,13 +54,7 @@ from penstock.explain import Incident, find_incidents
 from penstock.prepare import learn_scaling
 from penstock.ranking import precision_at_n, true_detections
 
-_JUDGES = (
-    *("penstock.bench.cells", "penstock.bench.measures", "penstock.bench.methods"),
-    *("penstock.prepare", "penstock._prepare_kernels", "penstock.ranking"),
-)
 _LIBRARIES = ("numba", "numpy", "scikit-learn", "scipy")  # their releases may change the last digits of anything
-# Saving files and drawing have no part in scores.
-_APART = ("penstock.storage", "penstock.registry", "penstock.detectors._saving", "penstock.report")
 Loader = Callable[[str], Dataset]
 # Attributes kept in `detail`, and those of the record `details_`, if there is one.
 _FITTED = ("n_iter_", "converged_", "n_neighbors_", "objective_", "collapsed_", "explained_")
@@ -124,7 +117,8 @@ class Cell:
 
 def plan(study: Study, load: Loader) -> Iterator[Cell]:
     """Yield all cells of a study. A data set that cannot be read is a trouble of its cells."""
-    forget_digests()
+    code_version.cache_clear()  # a script may have been edited since
+    invalidate_caches()
     used = [name for method in study.methods for name in method.datasets or study.datasets]
     data = {name: _read(name, load) for name in dict.fromkeys(used)}
     count = Counter(dataset.name for dataset, _ in data.values() if dataset is not None)
@@ -158,7 +152,7 @@ def _seeds(method: Method, study: Study) -> tuple[tuple[int | None, ...], bool, 
     try:
         cls = find_class(method.detector)
         build(method.detector, method.parameters)
-    except MethodError as error:
+    except StudyError as error:
         return (None,), False, str(error)
     except (Exception, SystemExit) as error:  # a user's class may do anything when it is made
         return (None,), False, f"{method.detector} cannot be made: {type(error).__name__}: {error}"
@@ -172,8 +166,7 @@ def _key(cell: Cell) -> str:
     method = cell.method
     content = {
         "detector": method.detector,
-        "code": cell.trouble or code_digest(method.detector),
-        "judged by": judging_digest(),
+        "code": cell.trouble or code_version(method.detector),
         "parameters": method.parameters if cell.trouble else with_defaults(method.detector, method.parameters),
         "order": method.order,
         "rows": method.rows,
@@ -201,7 +194,7 @@ def run_cell(cell: Cell) -> dict[str, Any]:
             outcome = _judge(cell)
         except MemoryError:
             outcome = failed("out of memory")
-        except MethodError as error:
+        except StudyError as error:
             outcome = failed(str(error))
         except Exception as error:
             outcome = failed(f"{type(error).__name__}: {error}")
@@ -342,43 +335,18 @@ def _one_line(text: str) -> str:
 
 
 @cache
-def code_digest(detector: str) -> str:
-    """Return a text that names the code of a detector: versions for packages, else a hash of the source.
+def code_version(detector: str) -> str:
+    """Return a text that names the code of a detector: releases of packages, and of a script the hash of its file.
 
-    The source is that of the detector's module and of all modules that it imports, and they import, as far as these may
-    be edited between two runs: penstock, the detector's own package, and scripts.
+    What a script imports is not looked at.
     """
     module = import_path(detector).rpartition(".")[0]
-    top = module.partition(".")[0]
-    owners, origin = owners_of_modules().get(top, []), getattr(_find_spec(module), "origin", None)
-    editable = origin is not None and "site-packages" not in origin and "dist-packages" not in origin
-    if owners and top != "penstock" and not editable:
-        return ", ".join([*(_release(owner) for owner in sorted(set(owners))), *map(_release, _LIBRARIES)])
-    digests: dict[str, str] = {}
-    used = set(_LIBRARIES)
-    waiting = [module]
-    while waiting:
-        name = waiting.pop()
-        if name not in digests:
-            digests[name], imported = _read_module(name)
-            used |= {"torch"} & {other.partition(".")[0] for other in imported}
-            waiting += [other for other in imported if _is_followed(other, top) and not other.startswith(_APART)]
-    text = "".join(f"{name} {digest}\n" for name, digest in sorted(digests.items()))
-    return hashlib.sha256((text + " ".join(map(_release, sorted(used)))).encode("utf-8")).hexdigest()
-
-
-@cache
-def judging_digest() -> str:
-    """Hash the code that all cells share: how rows are scaled, scores taken and judged."""
-    text = "".join(f"{module} {_read_module(module)[0]}\n" for module in _JUDGES)
-    return hashlib.sha256(text.encode("utf-8")).hexdigest()
-
-
-def forget_digests() -> None:
-    """Read the sources again: a script may have been edited since."""
-    code_digest.cache_clear()
-    judging_digest.cache_clear()
-    invalidate_caches()
+    owners = owners_of_modules().get(module.partition(".")[0], [])
+    names = [_release(name) for name in dict.fromkeys(["penstock", *sorted(owners), *_LIBRARIES])]
+    origin = getattr(_find_spec(module), "origin", None)
+    if not owners and origin is not None and Path(origin).is_file():
+        names.append(hashlib.sha256(Path(origin).read_bytes()).hexdigest())
+    return ", ".join(names)
 
 
 @cache
@@ -393,50 +361,6 @@ def _release(package: str) -> str:
         return f"{package}=={metadata.version(package)}"
     except metadata.PackageNotFoundError:
         return package
-
-
-def _is_followed(module: str, top: str) -> bool:
-    name = module.partition(".")[0]
-    if name in (top, "penstock"):
-        return True
-    return top != "penstock" and name not in sys.stdlib_module_names and name not in owners_of_modules()
-
-
-def _read_module(module: str) -> tuple[str, list[str]]:
-    """Hash the code of a module and list what it may import; nothing for what is not Python source."""
-    spec = _find_spec(module)
-    if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
-        return "", []
-    return _parse(Path(spec.origin).read_bytes(), spec.parent or "")
-
-
-@cache
-def _parse(source: bytes, package: str) -> tuple[str, list[str]]:
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError):  # of an optional import
-        return hashlib.sha256(source).hexdigest(), []
-    imported: list[str] = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom):
-            imported += _names_from(node, package)
-        elif isinstance(node, ast.Import):
-            imported += [alias.name for alias in node.names]
-        elif isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            first = node.body[0] if node.body else None
-            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):  # a docstring
-                node.body = node.body[1:] or [ast.Pass()]
-    return hashlib.sha256(ast.dump(tree).encode("utf-8")).hexdigest(), imported
-
-
-def _names_from(node: ast.ImportFrom, package: str) -> list[str]:
-    try:
-        origin = util.resolve_name("." * node.level + (node.module or ""), package)
-    except ImportError:  # `from .parts import …` outside of a package
-        return []
-    inner = [f"{origin}.{alias.name}" for alias in node.names]
-    # `from package import module` needs the module, not what else the package imports.
-    return inner if all(_find_spec(name) is not None for name in inner) else [origin, *inner]
 
 
 def _find_spec(module: str) -> ModuleSpec | None:

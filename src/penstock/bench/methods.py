@@ -25,8 +25,8 @@ SOLVERS = ("BlockSGD", "Coordinate", "Multiplicative", "RowBlocks")
 _REHEARSED = ("penstock", "pyod", "sklearn")
 
 
-class MethodError(ValueError):
-    """A method that cannot be made or has no usable scores; the message says why."""
+class StudyError(ValueError):
+    """A study cannot go on: its settings, a method or its file of outcomes; the message says where, and what to do."""
 
 
 def import_path(detector: str) -> str:
@@ -38,7 +38,7 @@ def import_path(detector: str) -> str:
     lowered = {name.lower(): name for name in OURS}
     close = [lowered[match] for match in get_close_matches(detector.lower(), lowered, n=2, cutoff=0.5)]
     hint = f"Did you mean {' or '.join(close)}?" if close else f"Ours are {', '.join(sorted(OURS))}."
-    raise MethodError(
+    raise StudyError(
         f"There is no detector {detector!r}. {hint} Any other one is named by its import path, such as "
         "'sklearn.ensemble.IsolationForest'."
     )
@@ -50,14 +50,14 @@ def find_class(detector: str) -> Any:
     try:
         return getattr(import_module(path), name)
     except AttributeError:
-        raise MethodError(f"Module {path} has no {name!r}; check the import path {detector!r}.") from None
+        raise StudyError(f"Module {path} has no {name!r}; check the import path {detector!r}.") from None
     except ImportError as error:
         missing = (error.name or path).partition(".")[0]
         extra = {"torch": "deep", "pyod": "peers"}.get(missing)
         how = f"pip install 'penstock[{extra}]'" if extra else f"install what provides the module {missing!r}"
-        raise MethodError(f"{detector} cannot be imported ({error}): {how}.") from error
+        raise StudyError(f"{detector} cannot be imported ({error}): {how}.") from error
     except (Exception, SystemExit) as error:  # a user's module may do anything when it is imported
-        raise MethodError(f"{detector} cannot be imported: {type(error).__name__}: {error}.") from error
+        raise StudyError(f"{detector} cannot be imported: {type(error).__name__}: {error}.") from error
 
 
 def takes_seed(cls: Any) -> bool:
@@ -83,16 +83,16 @@ def build(detector: str, parameters: Mapping[str, Any], seed: int | None = None)
     for name in parameters:
         if known and name not in known and "**" not in known:
             hint = did_you_mean(name, known) or f" It has {', '.join(known)}."
-            raise MethodError(f"{detector} has no parameter {name!r}.{hint}")
+            raise StudyError(f"{detector} has no parameter {name!r}.{hint}")
     try:
         values = {name: _as_object(value) for name, value in parameters.items()}
         if seed is not None and "random_state" in known:
             values.setdefault("random_state", seed)
         return cls(**values)
     except ImportError as error:
-        raise MethodError(str(error)) from error
+        raise StudyError(str(error)) from error
     except (TypeError, ValueError) as error:
-        raise MethodError(f"{detector} cannot be made with {dict(parameters)}: {error}") from error
+        raise StudyError(f"{detector} cannot be made with {dict(parameters)}: {error}") from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +163,7 @@ def _negated_scores(detector: Any, X: FloatArray, message: str) -> FloatArray:
     for name in ("score_samples", "decision_function"):
         if hasattr(detector, name):
             return -np.asarray(getattr(detector, name)(X), dtype=np.float64)
-    raise MethodError(f"{type(detector).__name__} {message}")
+    raise StudyError(f"{type(detector).__name__} {message}")
 
 
 def takes_missing(detector: Any) -> bool:
@@ -194,10 +194,10 @@ def rehearse(detectors: Iterable[str], *, gaps: bool, later: bool) -> None:
 
 def _check_scores(scores: FloatArray, n: int) -> FloatArray:
     if scores.shape != (n,):
-        raise MethodError(f"Scores must be one number per row, {n}; they have shape {scores.shape}.")
+        raise StudyError(f"Scores must be one number per row, {n}; they have shape {scores.shape}.")
     wrong = int((~np.isfinite(scores)).sum())
     if wrong:
-        raise MethodError(f"{wrong} of {n} scores are not finite, the first in row {np.argmin(np.isfinite(scores))}.")
+        raise StudyError(f"{wrong} of {n} scores are not finite, the first in row {np.argmin(np.isfinite(scores))}.")
     return scores
 
 

@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 
 from penstock.bench.cells import owners_of_modules
+from penstock.bench.methods import StudyError
 from penstock.bench.settings import Study
 from penstock.bench.significance import Comparison, compare_table, resample_means, without_last_bits
 from penstock.storage import lock, replace_file
@@ -39,10 +40,6 @@ _REPORTED = ("numpy", "scipy", "scikit-learn", "numba", "pandas", "pyod", "torch
 
 
 LEVEL = 0.95  # of intervals
-
-
-class RowsFileError(ValueError):
-    """A file of outcomes that was changed or damaged: where, and what to do."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +187,7 @@ def read_rows(folder: Path) -> dict[str, dict[str, Any]]:
             outcome = json.loads(line)
             outcomes[outcome["key"]] = outcome
         except (ValueError, TypeError, KeyError):
-            raise RowsFileError(
+            raise StudyError(
                 f"{path}, line {number}: not the outcome of a cell. The file was changed or damaged; delete the line "
                 "to have its cell run again."
             ) from None

@@ -14,11 +14,10 @@ from penstock._messages import counted
 from penstock.bench import Results, Study, failures, load_file, parse_settings, read_results, run_study
 from penstock.bench import read_settings as read_settings_file
 from penstock.bench.datasets import check_labels
-from penstock.bench.methods import find_class
+from penstock.bench.methods import StudyError, find_class
 from penstock.bench.report import answer, data_notes, format_events, format_methods, write_report
-from penstock.bench.results import RowsFileError
 from penstock.bench.runner import Progress
-from penstock.bench.settings import READING, SettingsError, example_settings
+from penstock.bench.settings import READING, example_settings
 from penstock.cli._console import CommandError, print_text, printable
 from penstock.cli._options import plain_errors
 
@@ -53,7 +52,7 @@ def run_bench(context: typer.Context) -> int:
             if sys.stderr is not None:
                 sys.stderr.write("penstock: stopped; what is done is kept, the same command goes on from here\n")
             raise
-        except RowsFileError as error:
+        except StudyError as error:
             raise CommandError(str(error)) from None
         except RuntimeError as error:
             raise CommandError(str(error), exit_code=1) from None
@@ -92,11 +91,9 @@ def _study(options: dict[str, Any]) -> Study:
         reading = {name: options[name] for name in READING if options[name] is not None}
         study = study.only(methods=options["method"] or (), datasets=data, seeds=options["seeds"], reading=reading)
         if not study.datasets:
-            raise SettingsError(
-                f"{config}: there are no data sets. Name labelled files under datasets, or with --data."
-            )
+            raise StudyError(f"{config}: there are no data sets. Name labelled files under datasets, or with --data.")
         return study if options["time_limit"] is None else study.limited(options["time_limit"])
-    except SettingsError as error:
+    except StudyError as error:
         raise CommandError(str(error)) from None
     except UnicodeDecodeError as error:
         raise CommandError(f"{config}: not a text in UTF-8: {error}.") from None

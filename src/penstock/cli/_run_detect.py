@@ -43,7 +43,7 @@ from penstock.detection import (
     make_detector,
 )
 from penstock.detection.model import FitRows
-from penstock.detectors import SeriesDetector
+from penstock.detectors import SeriesDetector, cluster_plan
 from penstock.io import Notebook, file_of_address, files_of, is_address
 from penstock.options import DetectOptions, FitOptions, LookOptions, MethodParameters, ScoreOptions, about
 from penstock.registry import AUTO
@@ -297,10 +297,8 @@ class _Engine:
         if text not in ("local", "dask") and (address is None or not 0 < int(address[2]) < 2**16):
             raise CommandError(f"{place} must be local, dask or dask://HOST:PORT; got {text!r:.100}.")
         if text != "local":
-            from penstock.scale.fitting import SUPPORTED
-
             method = context.params["method"]
-            able = [name for name in METHODS if isinstance(make_detector(name), SUPPORTED)]
+            able = [name for name in METHODS if cluster_plan(make_detector(name)) is not None]
             if method.lower() not in (AUTO, *able):
                 raise CommandError(
                     f"{place} {text} cannot fit --method {method}, only {', '.join(able)}. Choose one of these, or "

@@ -34,7 +34,7 @@ from penstock.detection._parts import (
 )
 from penstock.detection._preparing import Prepared, Progress, Reading
 from penstock.detection.modes import ModePlan
-from penstock.detectors import SensorDetector
+from penstock.detectors import BaseDetector, SensorDetector, fit_needs
 from penstock.explain import MOST_LABELS, Label, Pattern, as_reason
 from penstock.graph.rows import find_incomparable
 from penstock.io import Note, TableError
@@ -313,7 +313,8 @@ def _check_columns_filled(prepared: Prepared, rows: IndexArray, of_mode: str) ->
 def _check_comparable(prepared: Prepared, rows: IndexArray, detector: Any, of_mode: str) -> None:
     """Raise if a detector that compares rows would meet two rows without a common input."""
     seen = prepared.values.notna().to_numpy()[rows]
-    if seen.all() or not (hasattr(detector, "needs") and detector.needs.missing and detector.needs.neighbors):
+    needs = fit_needs(detector) if isinstance(detector, BaseDetector) else None
+    if seen.all() or needs is None or not (needs.missing and needs.neighbors):
         return
     pair = find_incomparable(seen)
     if pair is not None:

@@ -11,9 +11,14 @@ from penstock.registry import DETECTORS, detector_class
 
 if TYPE_CHECKING:
     from penstock.detectors._base import BaseDetector as BaseDetector
+    from penstock.detectors._base import ClusterPlan as ClusterPlan
     from penstock.detectors._base import Copies as Copies
     from penstock.detectors._base import FitNeeds as FitNeeds
+    from penstock.detectors._base import cluster_plan as cluster_plan
+    from penstock.detectors._base import fit_needs as fit_needs
     from penstock.detectors._base import restore_on_failure as restore_on_failure
+    from penstock.detectors._base import score_array as score_array
+    from penstock.detectors._base import with_model_alone as with_model_alone
     from penstock.detectors._factor_base import CollapsedFactorsWarning as CollapsedFactorsWarning
     from penstock.detectors._factor_base import FactorDetector as FactorDetector
     from penstock.detectors._factor_base import FactorModel as FactorModel
@@ -50,7 +55,10 @@ if TYPE_CHECKING:
     from penstock.detectors.snmf import SNMF as SNMF
 
 _HOMES = {
-    "_base": ("BaseDetector", "Copies", "FitNeeds", "restore_on_failure"),
+    "_base": (
+        *("BaseDetector", "Copies", "FitNeeds", "ClusterPlan", "fit_needs", "cluster_plan", "restore_on_failure"),
+        *("score_array", "with_model_alone"),
+    ),
     "_factor_base": (
         *("CollapsedFactorsWarning", "FactorDetector", "FactorModel", "FactorTask", "Problem"),
         *("nearest_distances", "row_maxima"),

@@ -1,15 +1,14 @@
 """What all detectors share: the checks of data, the threshold, scikit-learn's signs, and the steps of a fit.
 
-`fit` does everything in one call. A program that computes parts of a fit elsewhere (`penstock.scale`) uses the public
-steps instead: `begin_fit` notes the table and says by `needs` what has to be computed, and `finish_fit` puts the scores
-together with the threshold. Between the two, `FactorDetector` and `Detector` have an `install` step for their model.
+`fit` does everything in one call. A program that holds the rows elsewhere (`penstock.scale`) asks `cluster_plan` for
+the steps of a fit as one value, and takes them itself.
 """
 
 from __future__ import annotations
 
 import os
 from abc import ABCMeta, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
@@ -35,8 +34,8 @@ from penstock.detectors._input import (
 from penstock.detectors._packing import pack_columns, pack_labels, unpack_columns, unpack_labels
 from penstock.detectors._saving import KIND, Saveable
 from penstock.graph.rows import different_rows, first_copies, shares_seen
-from penstock.prepare import MinMaxScaling, learn_scaling, unpack_scaling
-from penstock.storage import Record, write_state
+from penstock.prepare import SCALING, MinMaxScaling, learn_scaling, unpack_scaling
+from penstock.storage import Fields, Record, pack_fields, read_fields, write_state
 from penstock.thresholds import Contamination, check_contamination, score_threshold
 
 if TYPE_CHECKING:
@@ -52,6 +51,17 @@ class FitNeeds:
     nonnegative: bool  # rows that are not scaled must lie between 0 and `LARGEST_VALUE`
     neighbors: bool  # rows are compared with each other
     missing: bool  # rows may miss values (NaN); they are compared by the columns that both have
+
+
+@dataclass(frozen=True)
+class ClusterPlan:
+    """The steps of a fit to rows that lie elsewhere, in the order of the fields; all change the detector itself."""
+
+    needs: FitNeeds
+    begin: Callable[..., MinMaxScaling | None]  # (n_rows, minimum, maximum, names): how rows are to be scaled
+    pose: Callable[..., Any] | None  # what is to be computed of the rows, if the class says it
+    install: Callable[..., Any]  # takes over what was computed
+    finish: Callable[..., Any]  # (scores, seen, table): the threshold, and the labels of the rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,19 +81,22 @@ class Copies:
         """Return the copies, given for each row the first one that equals it (or itself, to be fitted anyway)."""
         return cls(*different_rows(original))
 
-    def pack(self) -> dict[str, Any]:
-        """Return the copies for a file."""
-        return {"kept": self.kept.astype(np.int64, copy=False), "copy_of": self.copy_of.astype(np.int64, copy=False)}
+
+COPIES: Fields = {"kept": "m int >=0 <n", "copy_of": "n int >=0 <m"}
 
 
 def unpack_copies(record: Record, n: int) -> Copies:
-    """Return the copies among n training rows that `Copies.pack` gave."""
-    record.only("kept", "copy_of")
-    kept = record.array("kept", np.int64, (None,), least=0, most=n - 1)
-    copy_of = record.array("copy_of", np.int64, (n,), least=0, most=len(kept) - 1)
-    if not np.array_equal(copy_of[kept], np.arange(len(kept))):
-        raise record.trouble("copy_of", "the number of each fitted row for that row itself")
-    return Copies(kept.astype(np.intp, copy=False), copy_of.astype(np.intp, copy=False))
+    """Return the copies among n training rows that a file holds."""
+    copies = Copies(**read_fields(record, COPIES, {"n": n}))
+    if not np.array_equal(copies.copy_of[copies.kept], np.arange(len(copies.kept))):
+        raise record.error("copy_of", "the number of each fitted row for that row itself")
+    return copies
+
+
+_FITTED: Fields = {
+    "columns": object, "row_labels": object, "scaling": object, "scores": "n", "seen": ("?", "n >=0 <=1"),
+    "threshold": "float inf", "model": object,
+}  # fmt: skip
 
 
 class SignedScores(OutlierMixin):  # type: ignore[misc]
@@ -364,13 +377,6 @@ class BaseDetector(TrainingScores, BaseEstimator, metaclass=ABCMeta):  # type: i
         check_contamination(self.contamination)
         check_choice("scale", self.scale, ("minmax", None))
 
-    @property
-    def needs(self) -> FitNeeds:
-        """What has to be known of training rows before the detector can be fitted to them."""
-        return FitNeeds(
-            self._needs_tree, self._merges_copies, self._needs_nonnegative, self._compares_rows, self._takes_missing
-        )
-
     def _fewest_rows(self) -> int:
         """Return how many rows fitting needs, given the parameters."""
         return 2
@@ -399,26 +405,15 @@ class BaseDetector(TrainingScores, BaseEstimator, metaclass=ABCMeta):  # type: i
                 check_comparable(table, X)
             self.scaling_ = learn_scaling(table) if self.scale == "minmax" else None
             scores = self._fit_rows(self._own_rows(table, X))
-            return self.finish_fit(scores, seen=shares_seen(table), table=X)
+            return self._finish_fit(scores, seen=shares_seen(table), table=X)
 
     def _check_fit_elsewhere(self) -> None:
         """Raise a ValueError if a parameter is of use to `fit` alone."""
 
-    def begin_fit(
+    def _begin_fit(
         self, n_rows: int, minimum: FloatArray, maximum: FloatArray, names: Sequence[str] | None = None
-    ) -> None:
-        """Note a complete table that is read elsewhere: the first step of a fit outside `fit`.
-
-        Afterwards `scaling_` says how its rows are to be scaled and `needs` what has to be found out about them.
-
-        Parameters
-        ----------
-        n_rows : int
-        minimum, maximum : ndarray of shape (p,)
-            The range of each column.
-        names : sequence of str or None, default=None
-            Names of the columns.
-        """
+    ) -> MinMaxScaling | None:
+        """Note a table that is read elsewhere: the size, the range of each column and their names."""
         self.check_parameters()
         self._check_fit_elsewhere()
         self._check_row_count(n_rows)
@@ -427,46 +422,19 @@ class BaseDetector(TrainingScores, BaseEstimator, metaclass=ABCMeta):  # type: i
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
         self.scaling_ = MinMaxScaling(minimum, maximum) if self.scale == "minmax" else None
+        return self.scaling_
 
-    def finish_fit(self, scores: FloatArray, *, seen: FloatArray | None = None, table: Any = None) -> Self:
-        """Take over the scores of the training rows and choose the threshold: the last step of every fit.
-
-        Parameters
-        ----------
-        scores : ndarray of shape (n,)
-        seen : ndarray of shape (n,) or None, default=None
-            The share of each row's values that are not missing; None: nothing is missing.
-        table : object, default=None
-            The table that was fitted: the index of a pandas DataFrame names the rows.
-
-        Returns
-        -------
-        self
-        """
+    def _finish_fit(self, scores: FloatArray, *, seen: FloatArray | None = None, table: Any = None) -> Self:
+        """Take over the scores of the training rows and choose the threshold; nothing is missing if `seen` is None."""
         self.scores_ = bounded(scores)
         self.seen_ = np.ones(len(scores)) if seen is None else seen
         self.threshold_ = self._choose_threshold(self.contamination)
         self._row_labels = pandas_index(table)
         return self
 
-    def with_model(self, model: Any) -> Self:
-        """Return a copy that scores new rows by another `model_`, and holds nothing else of the training rows.
-
-        For `FactorDetector` and `Detector`, so that other processes need not be sent all that was fitted.
-
-        Parameters
-        ----------
-        model : FactorModel or ViewsModel
-
-        Returns
-        -------
-        detector
-        """
-        other = copy(self)
-        for name in ("scores_", "seen_", "_row_labels"):
-            other.__dict__.pop(name, None)
-        other.__dict__["model_"] = model
-        return other
+    def _fit_steps(self) -> tuple[Callable[..., Any] | None, Callable[..., Any]] | None:
+        """Return `pose` and `install` of a `ClusterPlan`; None if rows that lie elsewhere cannot be fitted."""
+        return None
 
     def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int64]:
         """Fit, and return the verdicts on the training rows: −1 for flagged, 1 for the others.
@@ -495,21 +463,6 @@ class BaseDetector(TrainingScores, BaseEstimator, metaclass=ABCMeta):  # type: i
         """
         return self._score_table(self._read_new(X), X)
 
-    def score_array(self, rows: FloatArray) -> FloatArray:
-        """Return `anomaly_score` of a checked array, without reading it as a table.
-
-        Parameters
-        ----------
-        rows : ndarray of shape (n, p)
-            C-contiguous float64.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
-        check_is_fitted(self)
-        return self._score_table(rows, rows)
-
     def seen_share(self, X: Any) -> FloatArray:
         """Return the share of each row's values that are not missing, from 0 to 1.
 
@@ -533,28 +486,27 @@ class BaseDetector(TrainingScores, BaseEstimator, metaclass=ABCMeta):  # type: i
         self._check_row_count(len(self.scores_))  # parameters may have been changed since the fit
         if np.isnan(self.threshold_):
             raise ValueError("threshold_ is NaN. Set it to a number, or call set_contamination, before saving.")
-        state = {
+        return {
             "columns": pack_columns(self),
             "row_labels": pack_labels(self._row_labels) if labels else None,
-            "scaling": None if self.scaling_ is None else self.scaling_.pack(),
+            "scaling": None if self.scaling_ is None else pack_fields(self.scaling_, SCALING),
             "scores": self.scores_,
+            "seen": None if (self.seen_ == 1).all() else self.seen_,
             "threshold": float(self.threshold_),
             "model": self._pack_model(),
         }
-        # Files of complete tables have no such entry, as those of earlier versions.
-        return state if (self.seen_ == 1).all() else state | {"seen": self.seen_}
 
     def _unpack(self, state: dict[str, Any]) -> None:
-        names = ("columns", "row_labels", "scaling", "scores", "threshold", "model")
-        record = Record(state, "fitted").only(*names, *(("seen",) if "seen" in state else ()))
+        record = Record(state, "fitted")
+        found = read_fields(record, _FITTED)
         unpack_columns(self, record.part("columns"))
-        self.scores_ = record.array("scores", np.float64, (None,))
+        self.scores_ = found["scores"]
         n = len(self.scores_)
         self._check_row_count(n)
-        self.seen_ = record.array("seen", np.float64, (n,), least=0.0, most=1.0) if "seen" in state else np.ones(n)
+        self.seen_ = np.ones(n) if found["seen"] is None else found["seen"]
         self._row_labels = unpack_labels(record.optional_part("row_labels"), n)
         self.scaling_ = unpack_scaling(record.optional_part("scaling"), self.n_features_in_)
-        self.threshold_ = record.number("threshold", infinite=True)
+        self.threshold_ = found["threshold"]
         self._unpack_model(record.part("model"))
 
     def _pack_model(self) -> dict[str, Any]:
@@ -634,3 +586,37 @@ def restore_on_failure(estimator: object) -> Iterator[None]:
         vars(estimator).clear()
         vars(estimator).update(before)
         raise
+
+
+def fit_needs(detector: BaseDetector) -> FitNeeds:
+    """Return what has to be known of training rows before a detector can be fitted to them."""
+    return FitNeeds(
+        detector._needs_tree,
+        detector._merges_copies,
+        detector._needs_nonnegative,
+        detector._compares_rows,
+        detector._takes_missing,
+    )
+
+
+def cluster_plan(detector: Any) -> ClusterPlan | None:
+    """Return how to fit a detector to rows that lie elsewhere; None if that is not possible."""
+    steps = detector._fit_steps() if isinstance(detector, BaseDetector) else None
+    if steps is None:
+        return None
+    return ClusterPlan(fit_needs(detector), detector._begin_fit, *steps, detector._finish_fit)
+
+
+def score_array(detector: BaseDetector, rows: FloatArray) -> FloatArray:
+    """Return `anomaly_score` of a checked array (C-contiguous float64), without reading it as a table."""
+    check_is_fitted(detector)
+    return detector._score_table(rows, rows)
+
+
+def with_model_alone(detector: BaseDetector, model: Any) -> BaseDetector:
+    """Return a copy that scores new rows by this `model_`, and holds nothing else of the training rows."""
+    other = copy(detector)
+    for name in ("scores_", "seen_", "_row_labels"):
+        other.__dict__.pop(name, None)
+    other.__dict__["model_"] = model
+    return other

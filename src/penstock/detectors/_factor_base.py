@@ -1,8 +1,8 @@
 """What the detectors that factorise share: fitting, placing new rows, and the transformer's half of scikit-learn.
 
-A fit has two public steps. `pose` says what is to be computed: the objective over the rows that are fitted, and how
-training rows are scored. `install` puts the results together. In between, `fit` computes in this process, and
-`penstock.scale` on a cluster.
+A fit has two steps. `_task` says what is to be computed: the objective over the rows that are fitted, and how training
+rows are scored. `_install` puts the results together. In between, `fit` computes in this process, and `penstock.scale`
+on a cluster.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from penstock._messages import warn_caller
 from penstock._parameters import check_number, check_whole_number
 from penstock._progress import set_stage
 from penstock._types import Factors, FloatArray, Solution, SparseMatrix, Tree
-from penstock.detectors._base import BaseDetector, Copies, unpack_copies
+from penstock.detectors._base import COPIES, BaseDetector, Copies, unpack_copies
 from penstock.detectors._input import check_not_huge, pandas_index, read_graph
-from penstock.detectors._packing import pack_graph, unpack_graph
+from penstock.detectors._packing import check_some_seen, pack_graph, unpack_graph
 from penstock.factor.descent import Outcome
 from penstock.factor.objectives import Objective, nmf, over_seen
 from penstock.factor.placement import attach, place_rows
@@ -35,15 +35,24 @@ from penstock.graph.mst import spanning_tree_of_comparable
 from penstock.graph.paths import PathSimilarity
 from penstock.graph.search import FittedSearch, LazySearch, nearest_neighbors
 from penstock.scoring import residual_scores, structural_scores
-from penstock.storage import Record
+from penstock.storage import Fields, Record, pack_fields, read_fields
 from penstock.thresholds import Contamination
 
 if TYPE_CHECKING:
     import pandas as pd
 
 COLLAPSED = 0.05  # of ‖A‖²
-_LARGEST_WEIGHT, _LARGEST_PROFILE = 1e77, 1e150  # the objective has fourth powers of W, and squares of H
 _TERMS = ("symmetric", "alpha", "laplacian", "gamma", "row_bound")
+# The objective has fourth powers of W, and squares of H.
+_FIELDS: Fields = {
+    "copies": object,
+    "rows": "m p >=0 nan",
+    "factors": {"weights": "m k >=0 <=1e77", "profiles": "k p >=0 <=1e150"},
+    "objective": {**dict.fromkeys(_TERMS, "float >=0 inf"), "has_rows": bool, "similarity": object},
+    "reach": "m >=0",
+    "decays": bool,
+    "solution": {"objective": float, "n_iter": int, "converged": bool},
+}
 
 
 class CollapsedFactorsWarning(UserWarning):
@@ -71,7 +80,6 @@ class FactorTask:
 
     problem: Problem  # what is minimised
     n_components: int  # the number of latent groups
-    settle: bool  # whether W is last set to the minimiser for H, row by row, and the objective is that of these weights
     structural: bool  # whether training rows are scored by the weights of their neighbours instead of their own
 
 
@@ -203,21 +211,11 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
             if given is not None:
                 raise ValueError(f"{name} is taken by fit only, not by a fit on a cluster. Leave it out.")
 
-    def pose(self, rows: FloatArray, copies: Copies, tree: Tree | None = None) -> FactorTask:
-        """Return what is to be computed to fit rows: the first step of a fit.
+    def _task(self, rows: FloatArray, copies: Copies, tree: Tree | None = None) -> FactorTask:
+        """Return what is to be computed to fit scaled rows, which may lie in a file.
 
-        Parameters
-        ----------
-        rows : ndarray of shape (m, p)
-            The training rows that are fitted, scaled; may lie in a file.
-        copies : Copies
-            Which training rows they are.
-        tree : Tree or None, default=None
-            The spanning tree of all training rows, if `needs.tree`.
-
-        Returns
-        -------
-        FactorTask
+        copies : which training rows they are.
+        tree : the spanning tree of all training rows, if one is needed.
         """
         (n, p), K = rows.shape, self.n_components
         if self._given_graph is None:
@@ -233,18 +231,12 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
                 f"any row can be rebuilt."
             )
         structural = getattr(self, "score_kind", "residual") == "structural"
-        return FactorTask(problem, min(K, n), self._settles_rows, structural)
+        return FactorTask(problem, min(K, n), structural)
 
-    def install(self, model: FactorModel, solution: Solution | Outcome, *, complete: bool = False) -> None:
+    def _install(self, model: FactorModel, solution: Solution | Outcome, *, complete: bool = False) -> None:
         """Take over what was computed, and warn where the solver did not converge or the factors rebuild little.
 
-        Parameters
-        ----------
-        model : FactorModel
-        solution : Solution or Outcome
-            How the solver ended.
-        complete : bool, default=False
-            Whether it is known that no reading is missing, so that the rows need not be searched for NaN.
+        complete : whether it is known that no reading is missing, so that the rows need not be searched for NaN.
         """
         self._set_model(model, complete)
         self.objective_, self.n_iter_ = solution.objective, solution.n_iter
@@ -266,13 +258,12 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
             self.explained_ = (objective if complete else over_seen(objective)).explained(model.factors)
 
     def _fit_rows(self, A: FloatArray) -> FloatArray:
-        needs = self.needs
-        tree = spanning_tree_of_comparable(A) if needs.tree else None
+        tree = spanning_tree_of_comparable(A) if self._needs_tree else None
         set_stage("starts")
-        copies = Copies.of(A, merge=needs.merge_copies)
+        copies = Copies.of(A, merge=self._merges_copies)
         rows = np.ascontiguousarray(A[copies.kept])
         check_not_huge(rows)
-        task = self.pose(rows, copies, tree)
+        task = self._task(rows, copies, tree)
         settings = None if self.solver == "auto" else self.solver
         options = {"max_iter": self.max_iter, "tol": self.tol, "random_state": self.random_state}
         if self.init is None:
@@ -285,8 +276,8 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
             solution = replace(solution, factors=replace(solution.factors, H=np.zeros_like(solution.factors.H)))
         with one_blas_thread():
             solution = self._complete(solution, task.problem.objective, rows)
-        search = None if task.settle else LazySearch(rows)
-        self.install(FactorModel(copies, task.problem, solution.factors, search, tree), solution)
+        search = None if self._settles_rows else LazySearch(rows)
+        self._install(FactorModel(copies, task.problem, solution.factors, search, tree), solution)
         W, H = solution.factors.W, solution.factors.H
         if task.structural:
             scores = structural_scores(rows, W, H, task.problem.objective.S)
@@ -510,7 +501,7 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
         terms["has_rows"] = objective.A is not None
         terms["similarity"] = None if objective.S is None else pack_graph(objective.S)
         return {
-            "copies": model.copies.pack(),
+            "copies": pack_fields(model.copies, COPIES),
             "rows": model.rows,
             "factors": {"weights": model.factors.W, "profiles": model.factors.H},
             "objective": terms,
@@ -527,37 +518,29 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
         self._unpack_factorisation(record, None)
 
     def _unpack_factorisation(self, record: Record, tree: Tree | None) -> None:
-        record.only("copies", "rows", "factors", "objective", "reach", "decays", "solution")
         copies = unpack_copies(record.part("copies"), len(self.scores_))
         m, p = len(copies.kept), self.n_features_in_
-        rows = record.array("rows", np.float64, (m, p), least=0.0, missing=True)
-        if np.isnan(rows).all(axis=1).any() or np.isnan(rows).all(axis=0).any():
-            raise record.trouble("rows", "numbers, some of them in each row and each column")
+        found = read_fields(record, _FIELDS, {"m": m, "p": p})
+        rows, terms = found["rows"], found["objective"]
+        check_some_seen(record, rows)
         check_not_huge(rows)
-        part = record.part("factors").only("weights", "profiles")
-        W = part.array("weights", np.float64, (m, None), least=0.0, most=_LARGEST_WEIGHT)
-        if not 1 <= W.shape[1] <= m:
-            raise part.trouble("weights", f"of at least one group and at most {m}")
-        factors = Factors(W, part.array("profiles", np.float64, (W.shape[1], p), least=0.0, most=_LARGEST_PROFILE))
-        part = record.part("objective").only(*_TERMS, "has_rows", "similarity")
-        terms = {term: part.number(term, least=0.0, infinite=True) for term in _TERMS}
-        graph = part.optional_part("similarity")
+        factors = Factors(found["factors"]["weights"], found["factors"]["profiles"])
+        if not 1 <= factors.W.shape[1] <= m:
+            raise record.part("factors").error("weights", f"of at least one group and at most {m}")
+        part = record.part("objective")
+        has_rows, graph = terms.pop("has_rows"), terms.pop("similarity")
         if (graph is not None) != self._has_graph:
-            raise part.trouble("similarity", "there" if self._has_graph else "None")
-        S = None if graph is None else unpack_graph(graph, m)
-        objective = Objective(rows if part.flag("has_rows") else None, S, **terms)
+            raise part.error("similarity", "there" if self._has_graph else "None")
+        S = None if graph is None else unpack_graph(part.part("similarity"), m)
+        objective = Objective(rows if has_rows else None, S, **terms)
         strongest = np.zeros(m) if S is None else row_maxima(S)
-        problem = Problem(
-            objective, record.array("reach", np.float64, (m,), least=0.0), strongest, record.flag("decays")
-        )
+        problem = Problem(objective, found["reach"], strongest, found["decays"])
         search = None if self._settles_rows else LazySearch(rows)
         if search is None and objective.A is None:
-            raise part.trouble("has_rows", "True")
+            raise part.error("has_rows", "True")
         self._set_model(FactorModel(copies, problem, factors, search, tree))
-        older = {"start_objectives": None}  # what older files have beside it
-        part = record.part("solution").only("objective", "n_iter", "converged", new=older)
-        self.objective_ = part.number("objective")
-        self.n_iter_, self.converged_ = part.whole("n_iter", least=0), part.flag("converged")
+        solution = found["solution"]
+        self.objective_, self.n_iter_, self.converged_ = solution.values()
 
     def _storable_parameters(self) -> dict[str, Any]:
         parameters = super()._storable_parameters()

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from penstock._types import FloatArray, IndexArray
+from penstock.detectors._packing import check_some_seen
 from penstock.graph.search import RowSearch, search_over
-from penstock.storage import Record
+from penstock.storage import Record, read_fields
 
 
 @dataclass(frozen=True)
@@ -60,11 +61,7 @@ class FittedRows:
 
 def unpack_rows(record: Record, n: int, p: int, *, missing: bool = False) -> FittedRows:
     """Return the rows that `FittedRows.pack` gave, with NaN if `missing`."""
-    record.only("rows", "reach")
-    rows = record.array("rows", np.float64, (n, p), missing=missing)
-    if np.isnan(rows).all(axis=1).any() or np.isnan(rows).all(axis=0).any():
-        raise record.trouble("rows", "numbers, some of them in each row and each column")
-    reach = record.array("reach", np.float64, (n,), least=0.0)
-    if not (reach > 0).all():
-        raise record.trouble("reach", "positive")
+    fields = {"rows": "n p nan" if missing else "n p", "reach": "n >0"}
+    rows, reach = read_fields(record, fields, {"n": n, "p": p}).values()
+    check_some_seen(record, rows)
     return FittedRows(search_over(rows), reach)

@@ -15,10 +15,10 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from penstock._types import SparseMatrix, Tree
+from penstock._types import FloatArray, SparseMatrix, Tree
 from penstock.graph.distance_kernels import LARGEST_SIMILARITY
 from penstock.graph.paths import PathSimilarity
-from penstock.storage import Record, StorageError
+from penstock.storage import Fields, Record, StorageError, pack_fields, read_fields
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,11 +45,10 @@ def pack_text(texts: list[str]) -> dict[str, Any]:
 
 def unpack_text(record: Record) -> list[str]:
     """Return the strings that `pack_text` packed."""
-    record.only("utf8", "ends")
-    run = record.array("utf8", np.uint8, (None,)).tobytes()
-    ends = record.array("ends", np.int64, (None,), least=0)
+    found = read_fields(record, {"utf8": "b uint8", "ends": "k int >=0"})
+    run, ends = found["utf8"].tobytes(), found["ends"]
     if (np.diff(ends, prepend=0) < 0).any() or (ends[-1] if len(ends) else 0) != len(run):
-        raise record.trouble("ends", f"ascending up to {len(run)}")
+        raise record.error("ends", f"ascending up to {len(run)}")
     bounds = pairwise([0, *ends.tolist()])
     return [run[start:stop].decode("utf-8", errors="surrogatepass") for start, stop in bounds]
 
@@ -64,8 +63,8 @@ def pack_columns(detector: Any) -> dict[str, Any]:
 
 def unpack_columns(detector: Any, record: Record) -> None:
     """Set `n_features_in_` and `feature_names_in_` as scikit-learn does."""
-    record.only("count", "names")
-    detector.n_features_in_ = record.whole("count", least=1, most=_MOST_COLUMNS)
+    fields = {"count": f"int >=1 <={_MOST_COLUMNS}", "names": object}
+    detector.n_features_in_ = read_fields(record, fields)["count"]
     packed = record.optional_part("names")
     if packed is None:
         return
@@ -75,46 +74,51 @@ def unpack_columns(detector: Any, record: Record) -> None:
     detector.feature_names_in_ = np.array(names, dtype=object)
 
 
-def pack_tree(tree: Tree) -> dict[str, Any]:
-    """Return a spanning tree for a file."""
-    return {"edges": tree.edges.astype(np.int64, copy=False), "lengths": tree.lengths}
+TREE: Fields = {"edges": "e 2 int >=0 <n", "lengths": "e >=0"}
+_GRAPH: Fields = {
+    "pairs": ("?", "e 2 int >=0 <n"), "values": ("?", f"e >=0 <={LARGEST_SIMILARITY!r}"), "paths": ("?", TREE),
+}  # fmt: skip
 
 
 def unpack_tree(record: Record, n: int) -> Tree:
-    """Return the spanning tree over n rows that `pack_tree` packed."""
-    record.only("edges", "lengths")
-    edges = record.array("edges", np.int64, (n - 1, 2), least=0, most=n - 1)
-    lengths = record.array("lengths", np.float64, (n - 1,), least=0.0)
+    """Return the spanning tree over n rows that a file holds."""
+    edges, lengths = read_fields(record, TREE, {"n": n, "e": n - 1}).values()
     if (edges[:, 0] >= edges[:, 1]).any() or (np.diff(lengths) < 0).any():
-        raise record.trouble("edges", "pairs with the smaller row first, in ascending order of length")
+        raise record.error("edges", "pairs with the smaller row first, in ascending order of length")
     joined = sparse.csr_array((np.ones(n - 1), (edges[:, 0], edges[:, 1])), shape=(n, n))
     if connected_components(joined, directed=False, return_labels=False) != 1:
-        raise record.trouble("edges", "a tree that reaches every row")
-    return Tree(edges.astype(np.intp, copy=False), lengths)
+        raise record.error("edges", "a tree that reaches every row")
+    return Tree(edges, lengths)
+
+
+def check_some_seen(record: Record, rows: FloatArray) -> None:
+    """Raise unless the field `rows` has a number in each row and each column."""
+    if np.isnan(rows).all(axis=1).any() or np.isnan(rows).all(axis=0).any():
+        raise record.error("rows", "numbers, some of them in each row and each column")
 
 
 def pack_graph(S: SparseMatrix | PathSimilarity) -> dict[str, Any]:
     """Return the upper half of a symmetric sparse matrix for a file; of all pairs along a tree, the tree."""
     if isinstance(S, PathSimilarity):
-        return {"paths": pack_tree(S.tree)}
+        return {"pairs": None, "values": None, "paths": pack_fields(S.tree, TREE)}
     entries = S.tocoo()
     rows, columns = (coordinates.astype(np.int64) for coordinates in entries.coords)
     upper = rows <= columns
-    return {"pairs": np.column_stack([rows[upper], columns[upper]]), "values": entries.data[upper]}
+    return {"pairs": np.column_stack([rows[upper], columns[upper]]), "values": entries.data[upper], "paths": None}
 
 
 def unpack_graph(record: Record, n: int) -> SparseMatrix | PathSimilarity:
     """Return the similarities of n rows that `pack_graph` packed."""
-    record.only("pairs", "values", "paths", new={"pairs": None, "values": None, "paths": None})
     if record.value("paths") is not None:
         if record.value("pairs") is not None or record.value("values") is not None:
-            raise record.trouble("pairs", "None beside paths")
+            raise record.error("pairs", "None beside paths")
         return PathSimilarity(unpack_tree(record.part("paths"), n))
-    pairs = record.array("pairs", np.int64, (None, 2), least=0, most=n - 1)
-    values = record.array("values", np.float64, (len(pairs),), least=0.0, most=LARGEST_SIMILARITY)
+    pairs, values, _ = read_fields(record, _GRAPH, {"n": n}).values()
+    if pairs is None or values is None:
+        raise record.error("pairs", "there, as there are no paths")
     rows, columns = pairs.T
     if (rows > columns).any() or (np.diff(rows * n + columns) <= 0).any():
-        raise record.trouble("pairs", "different pairs with the smaller row first, in ascending order")
+        raise record.error("pairs", "different pairs with the smaller row first, in ascending order")
     lower = rows < columns
     both = (np.concatenate([rows, columns[lower]]), np.concatenate([columns, rows[lower]]))
     return sparse.csr_array((np.concatenate([values, values[lower]]), both), shape=(n, n))
@@ -194,49 +198,54 @@ def unpack_labels(record: Record | None, n: int) -> Any:
     return index
 
 
+_WHOLE = f"int >={-(2**63)} <={2**63 - 1}"
+# What a file holds of each kind of index, beside its type and name.
+_INDEX: dict[str, Fields] = {
+    "range": {"start": _WHOLE, "stop": _WHOLE, "step": _WHOLE},
+    "numbers": {"values": object},
+    "text": {"dtype": str, "values": object},
+    "times": {"unit": str, "zone": ("?", str), "values": "n int"},
+    "durations": {"unit": str, "values": "n int"},
+}
+
+
 def _unpack(record: Record, kind: str) -> Any:
     import pandas as pd
 
     if kind == "levels":
-        return _unpack_levels(record.only("type", "name", "levels"))
-    name = record.value("name")
+        return _unpack_levels(record.require_fields("type", "name", "levels"))
+    if kind not in _INDEX:
+        raise record.error("type", "a known kind of index")
+    found = read_fields(record, {"type": str, "name": object, **_INDEX[kind]})
+    name, values = found["name"], found.get("values")
     if name is not None and type(name) not in (str, int, float, bool):
-        raise record.trouble("name", "text or a number")
+        raise record.error("name", "text or a number")
     if kind == "range":
-        record.only("type", "name", "start", "stop", "step")
-        start, stop, step = (record.whole(bound, least=-(2**63), most=2**63 - 1) for bound in ("start", "stop", "step"))
-        return pd.RangeIndex(start, stop, step, name=name)
+        return pd.RangeIndex(found["start"], found["stop"], found["step"], name=name)
     if kind == "numbers":
-        values = record.only("type", "name", "values").value("values")
         if not isinstance(values, np.ndarray) or values.ndim != 1:
-            raise record.trouble("values", "a row of numbers")
+            raise record.error("values", "a row of numbers")
         return pd.Index(values, name=name)
     if kind == "text":
-        dtype = record.only("type", "name", "dtype", "values").text("dtype")
-        if dtype not in _TEXT_TYPES:
-            raise record.trouble("dtype", f"one of {', '.join(_TEXT_TYPES)}")
-        return pd.Index(unpack_text(record.part("values")), dtype=dtype, name=name)
-    if kind in ("times", "durations"):
-        return _unpack_times(record, kind, name)
-    raise record.trouble("type", "a known kind of index")
+        if found["dtype"] not in _TEXT_TYPES:
+            raise record.error("dtype", f"one of {', '.join(_TEXT_TYPES)}")
+        return pd.Index(unpack_text(record.part("values")), dtype=found["dtype"], name=name)
+    return _unpack_times(record, found, name)
 
 
-def _unpack_times(record: Record, kind: str, name: Any) -> Any:
+def _unpack_times(record: Record, found: dict[str, Any], name: Any) -> Any:
     import pandas as pd
 
-    unit = record.text("unit")
+    unit, zone = found["unit"], found.get("zone")
     if unit not in _UNITS:
-        raise record.trouble("unit", f"one of {', '.join(_UNITS)}")
-    values = record.array("values", np.int64, (None,))
-    if kind == "durations":
-        record.only("type", "name", "unit", "values")
-        return pd.TimedeltaIndex(values.view(f"m8[{unit}]"), name=name)
-    zone = record.only("type", "name", "unit", "zone", "values").value("zone")
-    times = pd.DatetimeIndex(values.view(f"M8[{unit}]"), name=name)
+        raise record.error("unit", f"one of {', '.join(_UNITS)}")
+    if "zone" not in found:
+        return pd.TimedeltaIndex(found["values"].view(f"m8[{unit}]"), name=name)
+    times = pd.DatetimeIndex(found["values"].view(f"M8[{unit}]"), name=name)
     if zone is None:
         return times
-    if not isinstance(zone, str) or not _is_zone_name(zone) or _known_zone(zone, unit) is None:
-        raise record.trouble("zone", "a time zone that this machine knows")
+    if not _is_zone_name(zone) or _known_zone(zone, unit) is None:
+        raise record.error("zone", "a time zone that this machine knows")
     return times.tz_localize("UTC").tz_convert(zone)
 
 
@@ -247,14 +256,14 @@ def _unpack_levels(record: Record) -> Any:
     codes: list[Any] = []
     packed = record.value("levels")
     if not isinstance(packed, list) or not 1 <= len(packed) <= _MOST_LEVELS:
-        raise record.trouble("levels", f"a list of 1 to {_MOST_LEVELS} levels")
+        raise record.error("levels", f"a list of 1 to {_MOST_LEVELS} levels")
     for i, content in enumerate(packed):
-        level = Record(content, f"row_labels['levels'][{i}]").only("codes", "values")
+        level = Record(content, f"row_labels['levels'][{i}]").require_fields("codes", "values")
         values = level.part("values")
         if values.text("type") == "levels":
-            raise level.trouble("values", "a plain index")
+            raise level.error("values", "a plain index")
         levels.append(_unpack(values, values.text("type")))
         codes.append(level.array("codes", np.int64, (None,), least=-1, most=len(levels[-1]) - 1))
         if values.text("type") == "range" and len(levels[-1]) > len(codes[-1]):  # pandas writes it out
-            raise level.trouble("values", f"a range of at most {len(codes[-1])} labels")
+            raise level.error("values", f"a range of at most {len(codes[-1])} labels")
     return pd.MultiIndex(levels=levels, codes=codes, names=[level.name for level in levels])

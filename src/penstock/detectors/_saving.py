@@ -16,13 +16,14 @@ import numpy as np
 
 from penstock.factor import BlockSGD, Coordinate, Multiplicative, RowBlocks
 from penstock.registry import DETECTORS, detector_class
-from penstock.storage import Record, StorageError, read_state, write_state
+from penstock.storage import Fields, Record, StorageError, read_fields, read_state, write_state
 from penstock.thresholds import Threshold, pack_threshold, unpack_threshold
 
 KIND = "detector"
 _SETTINGS: dict[str, Any] = {cls.__name__: cls for cls in (BlockSGD, Coordinate, Multiplicative, RowBlocks)}
-_LATER = {"BlockSGD": ("blocks",)}  # fields that older files lack: these keep their default
-_RENAMED = {"score": "score_kind"}  # parameters by the names they have in older files
+_RANDOM: Fields = {
+    "type": str, "keys": "624 uint32", "position": "int >=0 <=624", "has_gauss": "int >=0 <=1", "gauss": float,
+}  # fmt: skip
 _PLAIN = (type(None), bool, int, float, str)
 
 
@@ -43,8 +44,7 @@ class Saveable(ABC):
     def _pack(self) -> dict[str, Any]:
         """Return what was learnt, as `penstock.storage.write_state` takes it, in a schema of its own.
 
-        Not `vars(self)`: attributes may be renamed, files stay. A change of the schema is a new format, with a step in
-        `penstock.storage.states.UPGRADES` that brings older files up to it.
+        Not `vars(self)`: attributes may be renamed, files stay.
         """
 
     @abstractmethod
@@ -111,7 +111,7 @@ def state_of(detector: Saveable) -> dict[str, Any]:
 
 def restore(state: dict[str, Any]) -> Any:
     """Return the detector of a state that was read from a file; what does not fit raises a ValueError or the like."""
-    record = Record(state, "detector").only("class", "parameters", "fitted")
+    record = Record(state, "detector").require_fields("class", "parameters", "fitted")
     detector = _make(record)
     detector.check_parameters()
     if record.optional_part("fitted") is not None:
@@ -176,7 +176,6 @@ def unpack_parameters(cls: type, content: Any) -> dict[str, Any]:
     """Return parameters for a class; those that the file lacks keep their defaults, unknown ones are refused."""
     Record(content, "parameters")
     known = cls._get_param_names()  # type: ignore[attr-defined]
-    content = {_RENAMED.get(name, name) if name not in known else name: value for name, value in content.items()}
     unknown = sorted(set(content) - set(known))
     if unknown:
         raise StorageError(f"{cls.__name__} has no parameter {unknown[0]!r:.80}")
@@ -189,34 +188,33 @@ def _unpack(value: Any, place: str) -> Any:
     record = Record(value, place)
     kind = record.text("type")
     if kind == "numpy":
-        several = np.ndim(record.only("type", "value").value("value")) == 1
+        several = np.ndim(record.require_fields("type", "value").value("value")) == 1
         dtype = np.int64 if several else getattr(record.value("value"), "dtype", None)
         found = record.array("value", dtype, (None,) if several else ())
         return tuple(found.tolist()) if several else found[()]
     if kind == "settings":
-        return _unpack_settings(record.only("type", "name", "fields"), place)
+        return _unpack_settings(record.require_fields("type", "name", "fields"), place)
     if kind == "RandomState":
-        return _unpack_random_state(record.only("type", "keys", "position", "has_gauss", "gauss"))
+        return _unpack_random_state(record)
     if kind == "threshold":
-        return unpack_threshold(record.only("type", "content").value("content"))
+        return unpack_threshold(record.require_fields("type", "content").value("content"))
     if kind == "detector":
-        return _make(record.only("type", "class", "parameters"))
-    raise record.trouble("type", "a known kind of parameter")
+        return _make(record.require_fields("type", "class", "parameters"))
+    raise record.error("type", "a known kind of parameter")
 
 
 def _unpack_settings(record: Record, place: str) -> Any:
     name = record.text("name")
     if name not in _SETTINGS:
-        raise record.trouble("name", f"one of {', '.join(_SETTINGS)}")
+        raise record.error("name", f"one of {', '.join(_SETTINGS)}")
     content = record.part("fields")
     defaults = {field.name: field.default for field in fields(_SETTINGS[name])}
-    stored = [field for field in defaults if field in record.value("fields") or field not in _LATER.get(name, ())]
-    content.only(*stored)
-    values = {field: _unpack(content.value(field), f"{place}.{field}") for field in stored}
+    content.require_fields(*defaults)
+    values = {field: _unpack(content.value(field), f"{place}.{field}") for field in defaults}
     for field, value in values.items():
         if not _is_like(value, defaults[field]):
             like = "None or a number" if defaults[field] is None else f"a value like {defaults[field]!r}"
-            raise content.trouble(field, like)
+            raise content.error(field, like)
     return _SETTINGS[name](**values)
 
 
@@ -235,7 +233,7 @@ def _is_like(value: Any, default: Any) -> bool:
 
 
 def _unpack_random_state(record: Record) -> np.random.RandomState:
-    result, keys = np.random.RandomState(), record.array("keys", np.uint32, (624,))
-    position, has_gauss = record.whole("position", least=0, most=624), record.whole("has_gauss", least=0, most=1)
-    result.set_state(("MT19937", keys, position, has_gauss, record.number("gauss")))
+    result = np.random.RandomState()
+    _, *state = read_fields(record, _RANDOM).values()
+    result.set_state(("MT19937", *state))
     return result

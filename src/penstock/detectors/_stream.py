@@ -17,13 +17,20 @@ from penstock.detectors._input import LARGEST_VALUE
 from penstock.factor.objectives import nsnmf
 from penstock.factor.online import OnlineFactors, OnlineSettings
 from penstock.factor.solve import fit_factors
-from penstock.prepare import MinMaxScaling, learn_scaling, unpack_scaling
-from penstock.storage import Record
+from penstock.prepare import SCALING, MinMaxScaling, learn_scaling, unpack_scaling
+from penstock.storage import Fields, Record, pack_fields, read_fields
 from penstock.thresholds import Threshold, pack_threshold, unpack_threshold
 
 if TYPE_CHECKING:
     from penstock.detectors.online import OnlineNSNMF
 
+_FIELDS: Fields = {
+    "n_seen": int, "missing": "p int >=0", "highest": ("?", "float >=0"), "waiting": object, "threshold": object,
+    "warm": object,
+}  # fmt: skip
+_WARM: Fields = {
+    "scaling": object, "warmup_scores": "w >=0 nan", "n_iter": int, "n_components": "int >=1 <k", "factors": object,
+}  # fmt: skip
 _ROWS_AT_ONCE = 1 << 15  # between two looks at Ctrl-C; no result depends on it
 
 
@@ -246,7 +253,7 @@ class Stream:
         warm = None
         if self.factors is not None:
             warm = {
-                "scaling": None if self.scaling is None else self.scaling.pack(),
+                "scaling": None if self.scaling is None else pack_fields(self.scaling, SCALING),
                 "warmup_scores": self.warmup_scores,
                 "n_iter": self.n_iter,
                 "n_components": len(self.factors.H),
@@ -263,29 +270,28 @@ class Stream:
 
     def unpack(self, record: Record) -> None:
         """Bring a stream that has not begun to where `pack` was called."""
-        record.only("n_seen", "missing", "highest", "waiting", "threshold", "warm")
         p, chosen = self.n_columns, self.settings
-        self.n_seen = record.whole("n_seen", least=0)
-        self.missing = record.array("missing", np.int64, (p,), least=0, most=self.n_seen).astype(np.intp)
-        self.highest = math.nan if record.value("highest") is None else record.number("highest", least=0.0)
+        found = read_fields(record, _FIELDS, {"p": p})
+        self.n_seen, self.missing = found["n_seen"], found["missing"]
+        if (self.missing > self.n_seen).any():
+            raise record.error("missing", "at most as many as there were samples")
+        self.highest = math.nan if found["highest"] is None else found["highest"]
         least, most = (0.0, LARGEST_VALUE) if chosen.scale is None else (-math.inf, math.inf)
         waiting = record.array("waiting", np.float64, (None, p), least=least, most=most, missing=True)
         self.threshold = unpack_threshold(record.value("threshold"))
         warm = record.optional_part("warm")
         if len(waiting) >= chosen.warmup or (warm is not None and len(waiting)) or len(waiting) > self.n_seen:
-            raise record.trouble("waiting", f"fewer rows than the warm-up needs ({chosen.warmup}), none after it")
+            raise record.error("waiting", f"fewer rows than the warm-up needs ({chosen.warmup}), none after it")
         if np.isnan(waiting).all(axis=1).any():
-            raise record.trouble("waiting", "rows with at least one reading")
+            raise record.error("waiting", "rows with at least one reading")
         self._waiting, self.n_waiting = [waiting], len(waiting)
         if warm is None:
             return
-        warm.only("scaling", "warmup_scores", "n_iter", "n_components", "factors")
+        begun = read_fields(warm, _WARM, {"k": chosen.n_components + 1})
         self.scaling = unpack_scaling(warm.optional_part("scaling"), p, missing=True)
         if (self.scaling is None) != (chosen.scale is None):
-            raise warm.trouble("scaling", f"what scale={chosen.scale!r} leads to")
-        self.warmup_scores = warm.array("warmup_scores", np.float64, (None,), least=0.0, missing=True)
-        self.n_iter = warm.whole("n_iter", least=0)
-        n_components = warm.whole("n_components", least=1, most=chosen.n_components)
-        factors = OnlineFactors(chosen, chosen.buffer_size, p, n_components)
-        factors.set_state(warm.value("factors"))
+            raise warm.error("scaling", f"what scale={chosen.scale!r} leads to")
+        self.warmup_scores, self.n_iter = begun["warmup_scores"], begun["n_iter"]
+        factors = OnlineFactors(chosen, chosen.buffer_size, p, begun["n_components"])
+        factors.set_state(begun["factors"])
         self.factors = factors

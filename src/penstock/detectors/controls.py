@@ -12,7 +12,7 @@ from penstock.detectors._base import BaseDetector
 from penstock.detectors._neighbors import FittedRows, unpack_rows
 from penstock.graph.search import search_over
 from penstock.scoring import distance_scores
-from penstock.storage import Record
+from penstock.storage import Record, read_fields
 from penstock.thresholds import Contamination
 
 
@@ -48,7 +48,7 @@ class NormScore(BaseDetector):
         return {}
 
     def _unpack_model(self, record: Record) -> None:
-        record.only()
+        record.require_fields()
 
 
 class MeanDistance(BaseDetector):
@@ -84,7 +84,7 @@ class MeanDistance(BaseDetector):
         return {"mean": self.mean_}
 
     def _unpack_model(self, record: Record) -> None:
-        self.mean_ = record.only("mean").array("mean", np.float64, (self.n_features_in_,))
+        self.mean_ = read_fields(record, {"mean": "p"}, {"p": self.n_features_in_})["mean"]
 
 
 class KNNDistance(BaseDetector):

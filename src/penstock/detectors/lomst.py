@@ -14,7 +14,7 @@ from penstock.detectors._lomst_kernels import grow_local_trees
 from penstock.detectors._neighbors import FittedRows, unpack_rows
 from penstock.graph.points import plain_frame
 from penstock.graph.search import search_over
-from penstock.storage import Record
+from penstock.storage import Record, read_fields
 from penstock.thresholds import Contamination
 
 SMALLEST_K, LARGEST_K = 2, 50  # the range searched for a practical k; cut to n − 1
@@ -121,15 +121,17 @@ class LoMST(BaseDetector):
         }
 
     def _unpack_model(self, record: Record) -> None:
-        record.only("neighbors", "fitted", "tree_lengths", "lowest", "span")
         n = len(self.scores_)
-        self.n_neighbors_ = record.whole("neighbors", least=1, most=n - 1)
+        fields = {
+            "neighbors": "int >=1 <n", "fitted": object, "tree_lengths": "n >=0", "lowest": float, "span": "float >=0",
+        }  # fmt: skip
+        found = read_fields(record, fields, {"n": n})
+        self.n_neighbors_ = found["neighbors"]
         self._fitted = unpack_rows(record.part("fitted"), n, self.n_features_in_)
         fitted = self._fitted.search.rows()
         self._unit = plain_frame(fitted)
         self._rows = self._unit.scale(fitted)
-        self._tree_lengths = record.array("tree_lengths", np.float64, (n,), least=0.0)
-        self._lowest, self._span = record.number("lowest"), record.number("span", least=0.0)
+        self._tree_lengths, self._lowest, self._span = found["tree_lengths"], found["lowest"], found["span"]
 
     def _scaled(self, contrasts: FloatArray) -> FloatArray:
         with np.errstate(over="ignore"):

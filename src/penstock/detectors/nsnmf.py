@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -10,14 +11,14 @@ from penstock._parameters import check_choice, check_number
 from penstock._types import FloatArray, IndexArray, SparseMatrix, Tree
 from penstock.detectors._base import Copies
 from penstock.detectors._factor_base import FactorDetector, Problem, row_maxima
-from penstock.detectors._packing import pack_tree, unpack_tree
+from penstock.detectors._packing import TREE, unpack_tree
 from penstock.factor.objectives import Objective, laplacian_nsnmf, nsnmf
 from penstock.factor.solve import MAX_ITER, TOL, Settings
 from penstock.graph.edges import shortest_edges, tree_among
 from penstock.graph.paths import PathSimilarity
 from penstock.graph.similarities import TreeKind, floor_lengths, similarity
 from penstock.scoring import residual_scores
-from penstock.storage import Record
+from penstock.storage import Record, pack_fields
 from penstock.thresholds import Contamination
 
 Duplicates = Literal["collapse", "zero", "floor"]
@@ -98,10 +99,10 @@ class _TreeDetector(FactorDetector):
 
     def _pack_model(self) -> dict[str, Any]:
         tree = self.model_.tree
-        return {"tree": None if tree is None else pack_tree(tree), "factorisation": super()._pack_model()}
+        return {"tree": None if tree is None else pack_fields(tree, TREE), "factorisation": super()._pack_model()}
 
     def _unpack_model(self, record: Record) -> None:
-        record.only("tree", "factorisation")
+        record.require_fields("tree", "factorisation")
         packed = record.optional_part("tree")  # None if it was fitted to a graph of the user's
         tree = None if packed is None else unpack_tree(packed, len(self.scores_))
         self._unpack_factorisation(record.part("factorisation"), tree)
@@ -215,6 +216,9 @@ class NSNMF(_TreeDetector):
 
     def _objective(self, A: FloatArray, S: SparseMatrix | PathSimilarity) -> Objective:
         return nsnmf(A, S, self.alpha, self.gamma)
+
+    def _fit_steps(self) -> tuple[Callable[..., Any] | None, Callable[..., Any]] | None:
+        return self._task, self._install
 
 
 class LaplacianNSNMF(_TreeDetector):

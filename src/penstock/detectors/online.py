@@ -21,10 +21,14 @@ from penstock.detectors._stream import Stream, StreamSettings
 from penstock.factor.start import draws_from
 from penstock.graph.similarities import Kind
 from penstock.prepare import MinMaxScaling
-from penstock.storage import Record
+from penstock.storage import Fields, Record, read_fields
 from penstock.thresholds import Fixed, MeanDeviation, Threshold, score_threshold
 
 LARGEST_BUFFER = 2000  # samples; the distances between them take 32 MB
+_FIELDS: Fields = {
+    "columns": object, "stream": object, "scores": ("?", "n >=0 nan"), "batch_threshold": ("?", float),
+    "row_labels": object,
+}  # fmt: skip
 _TIGHT = 1e-3  # the shortest edge in units of the middle one: below it, scores of normal samples were seen to double
 
 
@@ -496,28 +500,26 @@ class OnlineNSNMF(TrainingScores, BaseEstimator):  # type: ignore[misc]
                 f"them back before saving, or fit again."
             )
         seen, batch = self.__dict__.get("_batch_threshold", (-1, None))
-        state = {
+        rows = getattr(self, "_row_labels", None) if labels else None
+        return {
             "columns": pack_columns(self),
             "stream": stream.pack(),
             "scores": getattr(self, "scores_", None),
             "batch_threshold": batch if seen == stream.n_seen else None,
+            "row_labels": pack_labels(rows),
         }
-        rows = getattr(self, "_row_labels", None)
-        return state if rows is None or not labels else state | {"row_labels": pack_labels(rows)}
 
     def _unpack(self, state: dict[str, Any]) -> None:
-        names = ("columns", "stream", "scores", "batch_threshold")
-        labels = ("row_labels",) if "row_labels" in state else ()
-        record = Record(state, "fitted").only(*names, *labels)
+        record = Record(state, "fitted")
+        found = read_fields(record, _FIELDS)
         unpack_columns(self, record.part("columns"))
         stream = self._new_stream()
         stream.unpack(record.part("stream"))
-        if record.value("scores") is not None:
-            self.scores_ = record.array("scores", np.float64, (None,), least=0.0, missing=True)
-            packed = record.part("row_labels") if labels else None
-            self._row_labels = unpack_labels(packed, len(self.scores_))
-        if record.value("batch_threshold") is not None:
-            self._batch_threshold = (stream.n_seen, record.number("batch_threshold"))
+        if found["scores"] is not None:
+            self.scores_ = found["scores"]
+            self._row_labels = unpack_labels(record.optional_part("row_labels"), len(self.scores_))
+        if found["batch_threshold"] is not None:
+            self._batch_threshold = (stream.n_seen, found["batch_threshold"])
         self._stream = stream
 
     def _has_state(self) -> bool:

@@ -12,7 +12,7 @@ from sklearn.utils import get_tags
 
 from penstock._blas import one_blas_thread
 from penstock._types import BoolArray, FloatArray
-from penstock.detectors._base import BaseDetector
+from penstock.detectors._base import BaseDetector, score_array
 from penstock.detectors._factor_base import FactorDetector
 from penstock.detectors._saving import restore, state_of
 from penstock.detectors.nsnmf import NSNMF
@@ -67,7 +67,7 @@ class OverTimeModel(SeriesModel):
             return self.residuals_of(X)
         there, scores = _with_readings(X), np.full(len(X), self.usual[0])
         if there.any():
-            scores[there] = self.detector.score_array(np.ascontiguousarray(X[there]))
+            scores[there] = score_array(self.detector, np.ascontiguousarray(X[there]))
         return above_usual(scores, self.usual), without_holes(self.scale.apply(X))
 
     def residuals_of(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -229,7 +229,7 @@ class OverTime(SeriesDetector):
 
     @property
     def _compares_rows(self) -> bool:  # type: ignore[override]
-        return bool(self._inner().needs.neighbors)
+        return bool(self._inner()._compares_rows)
 
     def _learn(self, table: FloatArray, time: FloatArray | None, runs: Any, index: Any) -> Learnt:
         clock = learn_clock(time, runs)
@@ -274,19 +274,19 @@ class OverTime(SeriesDetector):
         }
 
     def _unpack_series(self, record: Record) -> OverTimeModel:
-        record.only("detector", "scale", "clock", "layer", "usual")
+        record.require_fields("detector", "scale", "clock", "layer", "usual")
         p, name = self.n_features_in_, type(self._inner()).__name__
         part = record.part("detector")
         if part.text("class") != name:  # before it is made: files may hold detectors in detectors without end
-            raise part.trouble("class", name)
+            raise part.error("class", name)
         detector = restore(record.value("detector"))
         if not detector._has_state() or detector.n_features_in_ != p or len(detector.scores_) > len(self.scores_):
-            raise record.trouble("detector", "fitted to the rows of this file")
+            raise record.error("detector", "fitted to the rows of this file")
         usual = None
         if not self.judges_sensors:
             center, width = record.array("usual", np.float64, (2,))
             if not width > 0:
-                raise record.trouble("usual", "a median and a width above 0")
+                raise record.error("usual", "a median and a width above 0")
             usual = (float(center), float(width))
         lengths = {"p": p, "r": p if usual is None else 1}
         scale, clock = unpack(Scale, record.part("scale"), lengths), unpack(Clock, record.part("clock"), lengths)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -12,15 +13,15 @@ from sklearn.utils.validation import check_is_fitted
 from penstock._parameters import check_share
 from penstock._types import FloatArray, Tree
 from penstock.certainty import FOLLOWING, TRAINING_ROWS, RowRate
-from penstock.detectors._base import BaseDetector, Copies, bounded, unpack_copies
-from penstock.detectors._packing import pack_tree, unpack_tree
+from penstock.detectors._base import COPIES, BaseDetector, Copies, bounded, unpack_copies
+from penstock.detectors._packing import TREE, unpack_tree
 from penstock.detectors.views import VIEWS, Composite, counted, learn_composite, total_of, unpack_views
 from penstock.factor.start import draw_seed, draws_from
 from penstock.graph.edges import nearest_by_tree, tree_among
 from penstock.graph.mst import spanning_tree_of_comparable
 from penstock.graph.rows import find_unconnected
 from penstock.graph.search import LazySearch
-from penstock.storage import Record
+from penstock.storage import Record, pack_fields, read_fields
 from penstock.thresholds import Contamination
 
 if TYPE_CHECKING:
@@ -171,19 +172,13 @@ class Detector(BaseDetector):
         copies, tree = Copies.of(A, merge=True), spanning_tree_of_comparable(A)
         rng = np.random.default_rng(draw_seed(draws_from(self.random_state)))
         views, parts = learn_composite(A, copies.kept, copies.copy_of, tree_among(tree, copies.kept), rng)
-        return self.install(ViewsModel(copies, tree, views, parts))
+        return self._install(ViewsModel(copies, tree, views, parts))
 
-    def install(self, model: ViewsModel) -> FloatArray:
-        """Take over what was computed, and return the scores of the training rows for `finish_fit`.
+    def _fit_steps(self) -> tuple[Callable[..., Any] | None, Callable[..., Any]] | None:
+        return None, self._install
 
-        Parameters
-        ----------
-        model : ViewsModel
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
+    def _install(self, model: ViewsModel) -> FloatArray:
+        """Take over what was computed, and return the scores of the training rows."""
         self.model_ = model
         return total_of(counted(model.parts))
 
@@ -285,17 +280,17 @@ class Detector(BaseDetector):
     def _pack_model(self) -> dict[str, Any]:
         model = self.model_
         return {
-            "copies": model.copies.pack(),
-            "tree": pack_tree(model.tree),
+            "copies": pack_fields(model.copies, COPIES),
+            "tree": pack_fields(model.tree, TREE),
             "parts": model.parts,
             "views": model.views.pack(),
         }
 
     def _unpack_model(self, record: Record) -> None:
-        record.only("copies", "tree", "parts", "views")
         n = len(self.scores_)
+        fields = {"copies": object, "tree": object, "parts": f"n {len(VIEWS)}", "views": object}
+        parts = read_fields(record, fields, {"n": n})["parts"]
         copies = unpack_copies(record.part("copies"), n)
         tree = unpack_tree(record.part("tree"), n)
-        parts = record.array("parts", np.float64, (n, len(VIEWS)))
         views = unpack_views(record.part("views"), copies.copy_of, self.n_features_in_)
         self.model_ = ViewsModel(copies, tree, views, parts)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from abc import abstractmethod
+from collections.abc import Callable
 from copy import deepcopy
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -98,27 +99,13 @@ class SeriesDetector(BaseDetector):
             check_columns_seen(table, X)
             self.scaling_ = None
             seconds, labels = read_time(X, time, len(table)), read_runs(runs, len(table))
-            scores = self.learn_rows(table, seconds, labels, pandas_index(X))
-            return self.finish_fit(scores, seen=shares_seen(table), table=X)
+            scores = self._learn_rows(table, seconds, labels, pandas_index(X))
+            return self._finish_fit(scores, seen=shares_seen(table), table=X)
 
-    def learn_rows(
+    def _learn_rows(
         self, table: FloatArray, time: FloatArray | None = None, runs: Any = None, index: Any = None
     ) -> FloatArray:
-        """Learn from checked rows, and return their scores for `finish_fit`: a step of a fit outside `fit`.
-
-        Parameters
-        ----------
-        table : ndarray of shape (n, p)
-        time : ndarray of shape (n,), default=None
-            In seconds, or any unit.
-        runs : ndarray of shape (n,), default=None
-        index : pandas Index, default=None
-            Names rows in messages.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
+        """Learn from checked rows, and return their scores; `index` names rows in messages."""
         learnt = self._learn(table, time, runs, index)
         self.model_, self.evidence_ = learnt.model, learnt.judgement.evidence
         starts = learnt.model.clock.follow(len(table), time, runs).starts
@@ -129,7 +116,7 @@ class SeriesDetector(BaseDetector):
         return learnt.judgement.scores
 
     def _fit_rows(self, A: FloatArray) -> FloatArray:
-        return self.learn_rows(A)
+        return self._learn_rows(A)
 
     def predict(self, X: Any) -> NDArray[np.int64]:
         """Return −1 for rows whose score, each by itself, is above the threshold, 1 for the others.
@@ -328,7 +315,7 @@ class SeriesDetector(BaseDetector):
         }
 
     def _unpack_model(self, record: Record) -> None:
-        record.only("model", "alone", "as_new", "rate", "later_rate")
+        record.require_fields("model", "alone", "as_new", "rate", "later_rate")
         self.model_ = self._unpack_series(record.part("model"))
         self.alone_ = record.array("alone", np.float64, (len(self.scores_),))
         self.as_new_ = record.array("as_new", np.float64, (len(self.scores_),))
@@ -404,6 +391,9 @@ class SensorDetector(SeriesDetector):
         given = self.explaining
         if given is not None and not (type(given) is tuple and all(type(each) is int and each >= 0 for each in given)):
             raise ParameterError("explaining", f" must be None or a tuple of column numbers; got {given!r:.100}.")
+
+    def _fit_steps(self) -> tuple[Callable[..., Any] | None, Callable[..., Any]] | None:
+        return None, self._learn_rows
 
     def _learn(self, table: FloatArray, time: FloatArray | None, runs: Any, index: Any) -> Learnt:
         seed = draw_seed(draws_from(self.random_state))
@@ -513,7 +503,7 @@ class SeriesMonitor:
 
 def restore_monitor(state: dict[str, Any]) -> SeriesMonitor:
     """Return the monitor of a state that was read from a file; what does not fit raises a ValueError or the like."""
-    record = Record(state, "monitor").only("detector", "series")
+    record = Record(state, "monitor").require_fields("detector", "series")
     detector = restore(record.value("detector"))
     if not isinstance(detector, SeriesDetector) or not detector._has_state():
         raise StorageError("its detector does not judge series, or is not fitted")

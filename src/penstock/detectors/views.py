@@ -22,12 +22,13 @@ from penstock._progress import set_stage
 from penstock._threads import for_each_range
 from penstock._types import FloatArray, IndexArray, Tree
 from penstock.detectors import _view_kernels as kernels
+from penstock.detectors._packing import check_some_seen
 from penstock.graph.edges import nearest_by_tree, pair_distances, shortest_edges
 from penstock.graph.mst import spanning_tree_of_comparable
 from penstock.graph.points import tiles_of
 from penstock.graph.rows import first_copies
 from penstock.graph.search import FittedSearch, LazySearch
-from penstock.storage import Record
+from penstock.storage import Fields, Record, pack_fields, read_fields
 
 VIEWS = ("coarse", "fine", "local", "marginal")
 # How often, and how many rows are drawn: docs/decisions/0015-default-detector.md.
@@ -44,7 +45,6 @@ _MOSTLY_COPIES = 3  # training rows per different one
 _COLUMNS_AT_ONCE = 32  # whose medians are looked for
 _ROWS_MEASURED = 64  # whose distances to all nodes are held at once
 _SUMMED = 1 << 22  # distances and columns, below which a thread costs more than it saves
-_LARGEST_LOG, _SMALLEST_SPREAD = 1000.0, 1e-20  # no logarithm of a float is larger; below it, scores may overflow
 
 
 def block_sums(rows: FloatArray, add: Callable[[int, int, FloatArray], None]) -> FloatArray:
@@ -76,10 +76,6 @@ class LogEncoding:
         if self.constant.any():
             out[(np.abs(out) < _ONE_MOVE) & self.constant] = 0.0
         return out
-
-    def pack(self) -> dict[str, Any]:
-        """Return the encoding for a file; which columns are constant is seen from its rows."""
-        return {"unit": self.unit, "center": self.center, "spread": self.spread}
 
 
 def learn_encoding(A: FloatArray) -> LogEncoding:
@@ -447,7 +443,6 @@ class Standards:
 
 NO_STANDARDS = Standards(*[LogStandard(1.0, 0.0, 1.0)] * 5)
 _STANDARDS = tuple(field.name for field in fields(Standards))
-_MARGINS = tuple(field.name for field in fields(Margins))
 
 
 @dataclass(frozen=True, eq=False)
@@ -460,7 +455,6 @@ class Composite:
     sampled: Sampling  # the coarse and the fine view, of encoded readings
     marginal: Margins  # of encoded readings
     standards: Standards
-    edition: int = 2  # 1 for views of files that were saved when a training row was in its own histogram
 
     def parts(self, A: FloatArray) -> FloatArray:
         """Return (n, 4): how odd each row is in each view; 0 is usual, 1 a standard deviation above it."""
@@ -510,8 +504,7 @@ class Composite:
 
     def _left_out(self, at: Places) -> tuple[FloatArray, FloatArray]:
         """Return (n, p) the nearest fitted rows, and (n,) how much of each is not to be in the histograms."""
-        share = np.zeros(len(at.near)) if self.edition == 1 else 1.0 - at.apart
-        return np.asarray(self.logged.search.rows()[at.near]), share
+        return np.asarray(self.logged.search.rows()[at.near]), 1.0 - at.apart
 
     def _on_one_scale(self, raw: tuple[FloatArray, ...]) -> FloatArray:
         scales = (getattr(self.standards, name) for name in _STANDARDS)
@@ -520,16 +513,15 @@ class Composite:
 
     def pack(self) -> dict[str, Any]:
         """Return the views for a file: the rows once, as they are; encoded ones and nodes follow from them."""
-        packed: dict[str, Any] = {"rows": self.plain.search.rows(), "encoding": self.encoding.pack()}
-        for name, joining in (("plain", self.plain), ("logged", self.logged)):
-            joins = joining.joins.astype(np.int64, copy=False)
-            packed[name] = {"reach": joining.reach, "around": joining.around, "own": joining.own, "joins": joins}
-        members = {"coarse": self.sampled.coarse, "fine": self.sampled.fine}
-        draws = {name: drawn.astype(np.int64, copy=False) for name, drawn in members.items()}
-        packed |= draws if self.edition == 1 else {"draws": draws}
-        packed["marginal"] = {name: getattr(self.marginal, name) for name in _MARGINS}
-        packed["standards"] = {name: dict(vars(getattr(self.standards, name))) for name in _STANDARDS}
-        return packed
+        return {
+            "rows": self.plain.search.rows(),
+            "encoding": pack_fields(self.encoding, _FIELDS["encoding"]),
+            "plain": pack_fields(self.plain, _JOINING),
+            "logged": pack_fields(self.logged, _JOINING),
+            "draws": pack_fields(self.sampled, _FIELDS["draws"]),
+            "marginal": pack_fields(self.marginal, _FIELDS["marginal"]),
+            "standards": pack_fields(self.standards, _FIELDS["standards"]),
+        }
 
 
 def learn_composite(
@@ -585,75 +577,38 @@ def _shares(gaps: FloatArray, seen: FloatArray) -> FloatArray:
     return np.asarray(even / even.sum(axis=1, keepdims=True))
 
 
+_JOINING: Fields = {"reach": "m >0", "around": "m >=0", "own": "m >=0", "joins": "m int >=0 <m"}
+# Mean and spread are those of logarithms: none of a float is larger than 1000, and with a spread below 1e-20 scores may
+# overflow.
+_STANDARD: Fields = {"floor": "float >0", "mean": "float >=-1000 <=1000", "spread": "float >=1e-20 <=1000"}
+_FIELDS: Fields = {
+    "rows": "m p nan",
+    "encoding": {"unit": "p >0", "center": "p >=-1 <=1", "spread": "p >0"},
+    "plain": _JOINING,
+    "logged": _JOINING,
+    "draws": {"coarse": f"{COARSE[0]} c int >=0 <m", "fine": f"{FINE[0]} f int >=0 <m"},
+    "marginal": {"low": "p", "width": "p >0", "counts": "p b >=0", "total": "p >0", "usual": "p >=0"},
+    "standards": {field.name: _STANDARD for field in fields(Standards)},
+}
+
+
 def unpack_views(record: Record, copy_of: IndexArray, p: int) -> Composite:
     """Return the views of p columns that `Composite.pack` gave, all of it checked, given which row each row equals."""
-    names = ("rows", "encoding", "plain", "logged", "marginal", "standards")
-    draws = record.only(*names, new=dict.fromkeys(("draws", "coarse", "fine"))).optional_part("draws")
-    times = np.bincount(copy_of)
-    m = len(times)
-    rows = record.array("rows", np.float64, (m, p), missing=True)
-    if np.isnan(rows).all(axis=1).any() or np.isnan(rows).all(axis=0).any():
-        raise record.trouble("rows", "numbers, some of them in each row and each column")
-    part = record.part("encoding").only("unit", "center", "spread")
-    center = part.array("center", np.float64, (p,), least=-1.0, most=1.0)
+    times, n = np.bincount(copy_of), len(copy_of)
+    sizes = {"m": len(times), "p": p, "c": min(COARSE[1], n), "f": min(FINE[1], n)}  # draws as `draw_numbers` has them
+    found = read_fields(record, _FIELDS, sizes)
+    rows = found["rows"]
+    check_some_seen(record, rows)
+    if sizes["b"] < 3:
+        raise record.part("marginal").error("counts", "of at least one bin between two empty ones")
     constant = np.fmin.reduce(rows, axis=0) == np.fmax.reduce(rows, axis=0)
-    encoding = LogEncoding(_positive(part, "unit", p), center, _positive(part, "spread", p), constant)
+    encoding = LogEncoding(**found["encoding"], constant=constant)
     encoded = encoding.apply(rows)
-    standards = record.part("standards").only(*_STANDARDS)
     return Composite(
         encoding,
-        _unpack_joining(record.part("plain"), rows),
-        _unpack_joining(record.part("logged"), encoded),
-        _unpack_sampling(record, encoded, np.ones_like(times))
-        if draws is None
-        else _unpack_sampling(draws.only("coarse", "fine"), encoded, times),
-        _unpack_margins(record.part("marginal"), p),
-        Standards(*(_unpack_standard(standards.part(name)) for name in _STANDARDS)),
-        1 if draws is None else 2,
+        Joining(LazySearch(rows), **found["plain"]),
+        Joining(LazySearch(encoded), **found["logged"]),
+        sampling_of(encoded, **found["draws"], times=times),
+        Margins(**found["marginal"]),
+        Standards(**{name: LogStandard(**values) for name, values in found["standards"].items()}),
     )
-
-
-def _unpack_joining(record: Record, rows: FloatArray) -> Joining:
-    record.only("reach", "around", "own", "joins")
-    m = len(rows)
-    around, own = (record.array(name, np.float64, (m,), least=0.0) for name in ("around", "own"))
-    joins = record.array("joins", np.int64, (m,), least=0, most=m - 1).astype(np.intp, copy=False)
-    return Joining(LazySearch(rows), _positive(record, "reach", m), around, own, joins)
-
-
-def _unpack_sampling(record: Record, encoded: FloatArray, times: IndexArray) -> Sampling:
-    draws = []
-    for name, (number, size) in (("coarse", COARSE), ("fine", FINE)):
-        shape = (number, min(size, int(times.sum())))  # as `draw_numbers` has it
-        members = record.array(name, np.int64, shape, least=0, most=len(encoded) - 1)
-        draws.append(members.astype(np.intp, copy=False))
-    return sampling_of(encoded, draws[0], draws[1], times)
-
-
-def _unpack_margins(record: Record, p: int) -> Margins:
-    record.only(*_MARGINS)
-    counts = record.array("counts", np.float64, (p, None), least=0.0)
-    if counts.shape[1] < 3:
-        raise record.trouble("counts", "of at least one bin between two empty ones")
-    low, usual = record.array("low", np.float64, (p,)), record.array("usual", np.float64, (p,), least=0.0)
-    return Margins(low, _positive(record, "width", p), counts, _positive(record, "total", p), usual)
-
-
-def _unpack_standard(record: Record) -> LogStandard:
-    record.only("floor", "mean", "spread")
-    floor, spread = (record.number(name, least=0.0) for name in ("floor", "spread"))
-    mean = record.number("mean")
-    if not floor > 0:
-        raise record.trouble("floor", "positive")
-    if not abs(mean) <= _LARGEST_LOG:
-        raise record.trouble("mean", f"that of logarithms, between −{_LARGEST_LOG:g} and {_LARGEST_LOG:g}")
-    if not _SMALLEST_SPREAD <= spread <= _LARGEST_LOG:
-        raise record.trouble("spread", f"that of logarithms, between {_SMALLEST_SPREAD:g} and {_LARGEST_LOG:g}")
-    return LogStandard(floor, mean, spread)
-
-
-def _positive(record: Record, name: str, length: int) -> FloatArray:
-    values: FloatArray = record.array(name, np.float64, (length,), least=0.0)
-    if not (values > 0).all():
-        raise record.trouble(name, "positive")
-    return values

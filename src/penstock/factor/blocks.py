@@ -257,7 +257,7 @@ class Place:
 
 
 @dataclass(frozen=True, eq=False)
-class Standing(Place):
+class BlockSums(Place):
     """Where a block's rows are, and what the objective needs of them but for pairs across blocks."""
 
     sums: Sums
@@ -273,7 +273,7 @@ class Grown:
 
 
 @dataclass(frozen=True, eq=False)
-class Swept:
+class SweepResult:
     """What a sweep of a block's rows from y by D would do; forms are over pairs within the block."""
 
     residual: float  # the sum of its rows' squared residuals as the sweep found them
@@ -293,9 +293,9 @@ def look(block: RowBlock, state: State, name: str) -> tuple[State, Place]:
     return state, _place(block, state[name])
 
 
-def stand(block: RowBlock, state: State, terms: Terms) -> tuple[State, Standing]:
+def stand(block: RowBlock, state: State, terms: Terms) -> tuple[State, BlockSums]:
     """Report on W as it is, with the block's part of the objective."""
-    return state, _standing(block, terms, state["W"])
+    return state, _block_sums(block, terms, state["W"])
 
 
 def begin(block: RowBlock, state: State) -> tuple[State, Place]:
@@ -317,7 +317,7 @@ def advance(block: RowBlock, state: State, push: float, step: float) -> tuple[St
 
 def sweep(
     block: RowBlock, state: State, terms: Terms, H: FloatArray, G: FloatArray, mean: float, border: FloatArray
-) -> tuple[State, Swept]:
+) -> tuple[State, SweepResult]:
     """Sweep the block's rows once by exact coordinate steps from y, with the rows of other blocks as they were."""
     y = state["y"]
     (n, K), scaled = y.shape, terms.alpha / 2 * H.T
@@ -343,7 +343,7 @@ def sweep(
             fit += float(np.vdot(linear[rows], D)) * 2 / terms.alpha
     moved = moved[:n]
     forms = _forms(block, terms, y, moved)
-    report = Swept(residual, mixed, change, gram, V_before, V, fit, *forms, moved[block.offers])
+    report = SweepResult(residual, mixed, change, gram, V_before, V, fit, *forms, moved[block.offers])
     return {"W": state["W"], "y": y, "moved": moved}, report
 
 
@@ -376,7 +376,7 @@ def judge(
     C = _attributes_onto(block, terms, H) if terms.alpha else None
     parts = weight_parts(terms, W, G, H, block.degree, SW, C)
     residuals = weight_residuals(terms, W, H, np.diag(G), block.degree, mean, parts)
-    return state, (float(residuals.sum()), _standing(block, terms, W).sums)
+    return state, (float(residuals.sum()), _block_sums(block, terms, W).sums)
 
 
 def draw_start(
@@ -402,10 +402,10 @@ def extend_columns(
 
 def set_weights(
     block: RowBlock, state: State, terms: Terms, mixed: FloatArray, fill: float, seed: int, number: int
-) -> tuple[State, Standing]:
+) -> tuple[State, BlockSums]:
     """Set W to the start that the basis has led to."""
     W = weights_of(state["Q"], mixed, fill, seed, number)
-    return {"W": W}, _standing(block, terms, W)
+    return {"W": W}, _block_sums(block, terms, W)
 
 
 def scale_columns(block: RowBlock, state: State, factors: FloatArray) -> tuple[State, None]:
@@ -445,13 +445,13 @@ def _place(block: RowBlock, W: FloatArray) -> Place:
     return Place(G, float(W.sum()), W[block.offers])
 
 
-def _standing(block: RowBlock, terms: Terms, W: FloatArray) -> Standing:
+def _block_sums(block: RowBlock, terms: Terms, W: FloatArray) -> BlockSums:
     V = np.zeros((W.shape[1], terms.n_columns))
     for rows, table in _chunks(block, terms):
         if table is not None:
             V += W[rows].T @ table
     place, (agreement, roughness) = _place(block, W), _forms(block, terms, W, W)
-    return Standing(place.G, place.total, place.offers, Sums(place.G, V, agreement[0], roughness[0]))
+    return BlockSums(place.G, place.total, place.offers, Sums(place.G, V, agreement[0], roughness[0]))
 
 
 def _forms(block: RowBlock, terms: Terms, y: FloatArray, moved: FloatArray) -> tuple[Forms, Forms]:

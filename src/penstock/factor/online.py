@@ -13,7 +13,7 @@ from penstock.factor import _online_kernels as kernels
 from penstock.factor.objectives import nmf, over_seen
 from penstock.graph.distance_kernels import LARGEST_SIMILARITY
 from penstock.graph.similarities import Kind, normalize, similarity
-from penstock.storage import Record
+from penstock.storage import Fields, Record, read_fields
 
 _NO_ROWS = np.empty((0, 0))
 _KINDS: dict[Kind, int] = {
@@ -22,7 +22,11 @@ _KINDS: dict[Kind, int] = {
     "relative": kernels.RELATIVE,
     "normalized": kernels.NORMALIZED,
 }
-_MOST = 1e200  # what numbers in a state may be; products of two are finite
+# What a stream continues from: products of two such numbers are finite.
+_FIELDS: Fields = {
+    "rows": "n p >=0 <=1e200 nan", "weights": "n k >=0 <=1e200", "norms": "k >0 <=1e200", "H": "k p >0 <=1e200",
+    "U": "k k >=0 <=1e200", "V": "k p >=0 <=1e200", "n_learnt": int,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -202,20 +206,14 @@ class OnlineFactors:
         Distances, which take more memory than all that is in the state, are measured when the next sample comes.
         """
         capacity, p, K = self._shape
-        record = Record(state, "factors").only("rows", "weights", "norms", "H", "U", "V", "n_learnt")
-        rows = record.array("rows", np.float64, (None, p), least=0.0, most=_MOST, missing=True)
-        n, above = len(rows), float(np.nextafter(0.0, 1.0))
+        record = Record(state, "factors")
+        found = read_fields(record, _FIELDS, {"p": p, "k": K})
+        rows = found["rows"]
+        n = len(rows)
         if not 1 <= n <= capacity:
-            raise record.trouble("rows", f"1 to {capacity} rows")
-        sizes = {"weights": (n, K), "H": (K, p), "norms": (K,), "U": (K, K), "V": (K, p)}
-        least = {"H": above, "norms": above}
-        found = {
-            name: record.array(name, np.float64, size, least=least.get(name, 0.0), most=_MOST)
-            for name, size in sizes.items()
-        }
-        learnt = record.whole("n_learnt", least=0, most=2**62 - 1)
+            raise record.error("rows", f"1 to {capacity} rows")
         self._put(rows)
         memory = self._memory
         memory.weights[:n], memory.H[:], memory.norms[:] = found["weights"], found["H"], found["norms"]
-        memory.U[:], memory.V[:], self._ring[2] = found["U"], found["V"], learnt
+        memory.U[:], memory.V[:], self._ring[2] = found["U"], found["V"], found["n_learnt"]
         self._has_proposal = False

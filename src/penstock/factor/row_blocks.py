@@ -15,7 +15,7 @@ import numpy as np
 
 from penstock._types import FloatArray
 from penstock.factor import blocks
-from penstock.factor.blocks import BlockCoupling, BlockExecutor, Grown, Place, Standing, Swept
+from penstock.factor.blocks import BlockCoupling, BlockExecutor, BlockSums, Grown, Place, SweepResult
 from penstock.factor.descent import Descent, next_pace, reach, update_profiles
 from penstock.factor.settings import Coordinate
 from penstock.factor.spectral import Extension, Operator, Products
@@ -57,11 +57,11 @@ class BlockProblem:
             sum(part.roughness for part in parts) + roughness,
         )
 
-    def sums_of(self, standings: Sequence[Standing]) -> Sums:
+    def sums_of(self, sums: Sequence[BlockSums]) -> Sums:
         """Compute the sums over all rows."""
-        return self.add_up(offers_of(standings), [it.sums for it in standings])
+        return self.add_up(offers_of(sums), [it.sums for it in sums])
 
-    def sums_after(self, places: Sequence[Place], swept: Sequence[Swept], steps: FloatArray) -> Sums:
+    def sums_after(self, places: Sequence[Place], swept: Sequence[SweepResult], steps: FloatArray) -> Sums:
         """Compute the sums over all rows once each block has taken its step."""
         parts = []
         for place, report, t in zip(places, swept, steps.tolist(), strict=True):
@@ -104,7 +104,7 @@ class BlockProblem:
             residual = max(residual, profile_residual(terms, H, np.diag(G), parts))
         return self.value(H, sums, offered), residual
 
-    def joint_steps(self, H: FloatArray, places: Sequence[Place], swept: Sequence[Swept]) -> JointSteps:
+    def joint_steps(self, H: FloatArray, places: Sequence[Place], swept: Sequence[SweepResult]) -> JointSteps:
         """Compute exactly how f changes as blocks take a part of their steps. Ahmed et al. (2021), eq:main."""
         terms = self.terms
         tilts = np.array([report.mixed + report.mixed.T for report in swept])
@@ -122,7 +122,7 @@ class BlockProblem:
         return JointSteps(slopes, bends, tilts, grams, terms.symmetric)
 
     def _add_across(
-        self, places: Sequence[Place], swept: Sequence[Swept], slopes: FloatArray, bends: FloatArray
+        self, places: Sequence[Place], swept: Sequence[SweepResult], slopes: FloatArray, bends: FloatArray
     ) -> None:
         """Add to slopes and bends the parts of pairs of rows in different blocks.
 
@@ -151,7 +151,7 @@ def offers_of(places: Sequence[Place]) -> FloatArray:
     return np.concatenate([place.offers for place in places])
 
 
-def offers_after(places: Sequence[Place], swept: Sequence[Swept], steps: FloatArray) -> FloatArray:
+def offers_after(places: Sequence[Place], swept: Sequence[SweepResult], steps: FloatArray) -> FloatArray:
     """Return all rows offered, once each block has taken its step."""
     return np.concatenate(
         [
@@ -382,8 +382,7 @@ class BlockColumns:
 
     def set_weights(self, mixed: FloatArray, fill: float) -> tuple[FloatArray, FloatArray]:
         common = self._problem.terms, mixed, fill, self._seed
-        standings = self._problem.executor.each(blocks.set_weights, *common, apart=self._numbers)
-        sums = self._problem.sums_of(standings)
+        sums = self._problem.sums_of(self._problem.executor.each(blocks.set_weights, *common, apart=self._numbers))
         return sums.G, sums.V
 
     def scale_weights(self, factors: FloatArray) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Literal
 
 from penstock._parameters import check_whole_number
@@ -96,7 +96,7 @@ class Multiplicative:
             raise ValueError(f"exponent must lie in (0, 0.5], beyond which the loss can rise: {self.exponent!r}.")
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class BlockSGD:
     """Settings of block stochastic gradient descent, Algorithm 1 of Ahmed et al. (2021).
 
@@ -152,11 +152,6 @@ class BlockSGD:
             raise ValueError(f"stall must be at least 0, but is {self.stall!r}.")
         if self.blocks not in ("rows", "space"):
             raise ValueError(f"blocks must be 'rows' or 'space', but is {self.blocks!r}.")
-
-    def __repr__(self) -> str:
-        """Name `blocks` only if it is not the default, so that files can be compared with older ones."""
-        names = [field.name for field in fields(self) if field.name != "blocks" or self.blocks != "rows"]
-        return f"BlockSGD({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
 
 
 Settings = Coordinate | RowBlocks | Multiplicative | BlockSGD

@@ -1,6 +1,5 @@
 """Distances between rows: spanning trees, nearest neighbours, and the similarities made from them."""
 
-from penstock.graph.approximate import ApproximateTree, Approximation, approximate_spanning_tree
 from penstock.graph.edges import edge_lengths, nearest_by_tree, shortest_edges, tree_among
 from penstock.graph.mst import minimum_spanning_tree, spanning_tree_of_comparable, spanning_tree_of_edges
 from penstock.graph.rows import different_rows, first_copies
@@ -15,7 +14,7 @@ from penstock.graph.similarities import (
 )
 
 __all__ = [
-    "ApproximateTree", "Approximation", "RowSearch", "approximate_spanning_tree", "binary_knn_graph",
+    "RowSearch", "binary_knn_graph",
     "different_rows", "edge_lengths", "first_copies", "gaussian_graph", "minimum_spanning_tree", "nearest_by_tree",
     "nearest_neighbors", "neighbor_mean", "normalize", "search_over", "self_tuning_graph", "shortest_edges",
     "similarity", "spanning_tree_of_comparable", "spanning_tree_of_edges", "tree_among",

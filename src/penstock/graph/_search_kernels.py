@@ -1,4 +1,4 @@
-"""Searches for nearest points, compiled: exact over a kd-tree, over all rows with missing values, and approximate.
+"""Searches for nearest points, compiled: over a kd-tree, and over all rows with missing values.
 
 Search points only rule pairs out; `squared_distance` of the rows decides, and ties go to the smaller number.
 """
@@ -199,96 +199,6 @@ def shared_squared_distances(X: Array, start: int, stop: int, squares: Array) ->
     for i in range(start, stop):
         for j in range(X.shape[0]):
             squares[i - start, j] = shared_squared_distance(X, i, X, j)
-
-
-@kernel
-def heap_push(heap: Array, gaps: Array, size: int, item: int, gap: float) -> int:
-    """Put an item on a heap whose smallest gap is on top; returns its new size."""
-    place = size
-    while place > 0 and gaps[(place - 1) // 2] > gap:
-        gaps[place] = gaps[(place - 1) // 2]
-        heap[place] = heap[(place - 1) // 2]
-        place = (place - 1) // 2
-    gaps[place] = gap
-    heap[place] = item
-    return size + 1
-
-
-@kernel
-def heap_pop(heap: Array, gaps: Array, size: int) -> int:
-    """Take the item with the smallest gap off the heap; returns its new size."""
-    size -= 1
-    gap = gaps[size]
-    item = heap[size]
-    place = 0
-    while 2 * place + 1 < size:
-        child = 2 * place + 1
-        if child + 1 < size and gaps[child + 1] < gaps[child]:
-            child += 1
-        if gaps[child] >= gap:
-            break
-        gaps[place] = gaps[child]
-        heap[place] = heap[child]
-        place = child
-    gaps[place] = gap
-    heap[place] = item
-    return size
-
-
-@kernel
-def describe_nodes(firsts: Array, counts: Array, node: int, first: int, count: int) -> None:
-    """The first leaf and the number of leaves of each node."""
-    firsts[node] = first
-    counts[node] = count
-    if count > 1:
-        half = (count + 1) // 2
-        describe_nodes(firsts, counts, node + 1, first, half)
-        describe_nodes(firsts, counts, node + 2 * half, first + half, count - half)
-
-
-@kernel
-def list_some_neighbors(
-    tree: TreeArrays, firsts: Array, counts: Array, max_leaves: int, start: int, stop: int, near: Array, squares: Array
-) -> None:
-    """List the nearest among the points of the `max_leaves` leaves whose boxes are nearest, for points start..stop.
-
-    Nearest box first: the first leaves find most of what all would.
-    """
-    n = tree.exact.shape[0]
-    k = near.shape[1]
-    number = tree.tiles.dtype.type
-    width = tree.tiles.shape[1]
-    total = np.empty(TILE, tree.tiles.dtype)
-    query = np.empty(width, tree.tiles.dtype)
-    heap = np.empty(tree.boxes.shape[0] + 1, np.int64)
-    gaps = np.empty(tree.boxes.shape[0] + 1, tree.tiles.dtype)
-    for i in range(start, stop):
-        for d in range(width):
-            query[d] = tree.tiles[i // TILE, d, i % TILE]
-        for slot in range(k):
-            near[i, slot] = -1
-            squares[i, slot] = np.inf
-        limit = number(np.inf)
-        size = heap_push(heap, gaps, 0, 0, number(0.0))
-        scanned = 0
-        while size > 0 and gaps[0] <= limit and scanned < max_leaves:
-            node = heap[0]
-            size = heap_pop(heap, gaps, size)
-            if counts[node] > 1:
-                half = (counts[node] + 1) // 2
-                for child in (node + 1, node + 2 * half):
-                    gap = point_to_box(query, tree.boxes[child])
-                    if gap <= limit:
-                        size = heap_push(heap, gaps, size, child, gap)
-                continue
-            scanned += 1
-            first = firsts[node] * TILE
-            if scan_leaf(tree.tiles[firsts[node]], query, limit, total) > 0:
-                for t in range(min(TILE, n - first)):
-                    if total[t] <= limit and first + t != i:
-                        d2 = squared_distance(tree.exact, i, tree.exact, first + t)
-                        if insert_sorted(near, squares, i, first + t, d2, tree.names):
-                            limit = number(search_limit(squares[i, k - 1], 2.0 * tree.error, tree.stretch))
 
 
 @kernel

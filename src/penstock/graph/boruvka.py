@@ -37,18 +37,6 @@ def boruvka_edges(tree: PointTree) -> IndexArray:
     return tree.names[rounds.run()]
 
 
-def joining_edges(tree: PointTree, component: IndexArray) -> IndexArray:
-    """Return the shortest edges that join components (numbered from 0, none empty) to one, by position; exact.
-
-    They complete any forest to a spanning tree: each is the first that leaves some union of its components.
-    """
-    n = len(tree.names)
-    if component.max() == 0:
-        return np.empty((0, 2), dtype=np.intp)
-    unlisted = np.empty((n, 0), dtype=np.int64), np.empty((n, 0))
-    return _TreeRounds(tree, *unlisted, np.zeros(n), component.astype(np.int64)).run()
-
-
 class Rounds(ABC):
     """Rounds of Borůvka's algorithm; subclasses offer known edges (`offer_known`) and search for others (`search`).
 

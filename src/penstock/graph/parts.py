@@ -12,7 +12,6 @@ from penstock._blas import one_blas_thread
 from penstock._threads import for_each_range
 from penstock._types import BoolArray, FloatArray, IndexArray
 from penstock.graph import _boruvka_kernels as kernels
-from penstock.graph.approximate import Approximation, approximate_edges
 from penstock.graph.boruvka import Rounds, leaves_with
 from penstock.graph.distance_kernels import TILE
 from penstock.graph.edges import edge_lengths, order_edges, row_distances, spanning_forest, squares_of
@@ -81,20 +80,19 @@ def common_frame(minimum: FloatArray, maximum: FloatArray, sample: FloatArray, n
     return searching_frame(minimum, maximum, sample, n or len(sample), rotate=True)
 
 
-def grow_part(rows: FloatArray, numbers: IndexArray, frame: Frame, *, approximate: Approximation | None = None) -> Part:
+def grow_part(rows: FloatArray, numbers: IndexArray, frame: Frame) -> Part:
     """Build the search tree and the spanning tree of one part.
 
     rows : (m, p) distinct rows, m ≥ 1, without missing values.
     numbers : (m,) their numbers in the whole table, ascending.
     frame : from `common_frame`.
-    approximate : accept a spanning tree that may be a little longer.
     """
     if len(numbers) != len(rows) or (np.diff(numbers) <= 0).any():
         raise ValueError("The rows of a part need one number each, in ascending order.")
     with one_blas_thread():
         points = frame.enter(rows)
     tree = tree_over(points)
-    edges = edges_in_frame(points, tree) if approximate is None else approximate_edges(tree, approximate)
+    edges = edges_in_frame(points, tree)
     squares = squares_of(points.exact, edges)
     order = order_edges(edges, squares)
     edges = edges[order]

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.graph.approximate import Approximation
 from penstock.scale.cluster import ClusterError, connect, local_client
 from penstock.scale.fitting import fit, score
-from penstock.scale.sources import SourceError
-from penstock.scale.workspace import WorkspaceError
 
-__all__ = ["Approximation", "ClusterError", "SourceError", "WorkspaceError", "connect", "fit", "local_client", "score"]
+__all__ = ["ClusterError", "connect", "fit", "local_client", "score"]

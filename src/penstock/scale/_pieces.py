@@ -32,7 +32,7 @@ class Piece(ABC):
 
     @abstractmethod
     def load(self) -> FloatArray:
-        """Load the rows, C-contiguous float64 and finite; raise `SourceError` naming the label, row and column."""
+        """Load the rows, C-contiguous float64 and finite; raise `TableError` naming the label, row and column."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def file_facts(paths: Iterable[Path]) -> list[tuple[str, int, int]]:
 def check_any_rows(pieces: Iterable[Piece], label: str) -> None:
     """Raise if it is known before loading that there are no rows at all; single pieces may be empty."""
     if all(piece.n_rows == 0 for piece in pieces):
-        raise SourceError(f"{label} has no rows. A detector needs some to learn from.")
+        raise TableError(f"{label} has no rows. A detector needs some to learn from.")
 
 
 def as_table(
@@ -81,7 +81,7 @@ def as_table(
     table = frame_table(block, label, columns) if is_frame(block) else array_table(block, label)
     expected = n_columns if columns is None else len(columns)
     if expected is not None and table.shape[1] != expected:
-        raise SourceError(
+        raise TableError(
             f"{label} has {table.shape[1]:,} columns, but {expected:,} were announced. Make all blocks alike."
         )
     check_finite(table, label, columns)
@@ -107,7 +107,7 @@ def array_table(block: Any, label: str) -> FloatArray:
     try:
         values = np.asarray(block)
     except (TypeError, ValueError) as error:
-        raise SourceError(f"{label} is a {type(block).__name__}, which is no table of numbers ({error}).") from None
+        raise TableError(f"{label} is a {type(block).__name__}, which is no table of numbers ({error}).") from None
     check_array(values, label)
     with np.errstate(over="ignore"):  # what is too large for float64 becomes inf, and is refused by name
         return np.ascontiguousarray(values, dtype=np.float64)
@@ -157,21 +157,9 @@ _TIME_TYPES = ("datetime", "timestamp", "timedelta", "duration", "period", "date
 _CHOOSE = "pass columns=[...] with the names of those to use"
 
 
-class SourceError(ValueError):
-    """The rows cannot be used as they are; the message says what is wrong, where, and what to do.
-
-    Examples
-    --------
-    >>> from penstock.scale.sources import open_source
-    >>> open_source([])
-    Traceback (most recent call last):
-    penstock.scale._pieces.SourceError: The list of Parquet files is empty. Pass at least one path.
-    """
-
-
-def missing_extra(what: str) -> SourceError:
+def missing_extra(what: str) -> TableError:
     """Return the error for a package that is not installed."""
-    return SourceError(f"{what} needs the extra 'dask': pip install 'penstock[dask]'")
+    return TableError(f"{what} needs the extra 'dask': pip install 'penstock[dask]'")
 
 
 def brief(error: BaseException) -> str:
@@ -184,12 +172,12 @@ def check_names(columns: Sequence[str] | None) -> list[str] | None:
     if columns is None:
         return None
     if isinstance(columns, str):
-        raise SourceError(f"columns is a list of names; for one column pass columns=[{columns!r}].")
+        raise TableError(f"columns is a list of names; for one column pass columns=[{columns!r}].")
     wish = list(columns)
     if not all(isinstance(name, str) for name in wish):
-        raise SourceError(f"columns is a list of names, texts each; got {wish!r:.200}.")
+        raise TableError(f"columns is a list of names, texts each; got {wish!r:.200}.")
     if not wish:
-        raise SourceError("columns=[] leaves no column. Name at least one, or leave out columns to use all.")
+        raise TableError("columns=[] leaves no column. Name at least one, or leave out columns to use all.")
     check_unique(wish, "columns=[...]")
     return wish
 
@@ -197,12 +185,9 @@ def check_names(columns: Sequence[str] | None) -> list[str] | None:
 def chosen_positions(known: Sequence[str], wish: Sequence[str] | None, label: str) -> list[int]:
     """Return the positions of the columns to use among those that there are; all if none were asked for."""
     positions = {name: position for position, name in enumerate(known)}
-    try:
-        refuse_unknown([name for name in wish or () if name not in positions], known, "columns", label)
-    except TableError as error:
-        raise SourceError(str(error)) from None
+    refuse_unknown([name for name in wish or () if name not in positions], known, "columns", label)
     if not known:
-        raise SourceError(f"{label} has no columns. A detector needs at least one column of numbers.")
+        raise TableError(f"{label} has no columns. A detector needs at least one column of numbers.")
     wanted = set(known if wish is None else wish)
     check_unique([name for name in known if name in wanted], label)
     return list(range(len(known))) if wish is None else [positions[name] for name in wish]
@@ -212,16 +197,16 @@ def check_unique(names: Sequence[str], label: str) -> None:
     """Raise if a name stands for two columns: which one is meant would be ambiguous."""
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
-        raise SourceError(f"{label} has more than one column named {listed(repeated)}. Give each its own name.")
+        raise TableError(f"{label} has more than one column named {listed(repeated)}. Give each its own name.")
 
 
 def raise_column_type(label: str, column: str, type_name: str) -> None:
     """Raise for a column that holds no numbers, with the way out."""
     if type_name.lower().startswith(_TIME_TYPES):
-        raise SourceError(
+        raise TableError(
             f"{label}: column {quoted(column)} holds times ({type_name}), not measurements. Leave it out: {_CHOOSE}."
         )
-    raise SourceError(
+    raise TableError(
         f"{label}: column {quoted(column)} holds {type_name}, but a detector needs numbers. Encode it as numbers, or "
         f"leave it out: {_CHOOSE}."
     )
@@ -234,22 +219,22 @@ def check_array(array: Any, label: str, wish: Sequence[str] | None = None) -> No
     """
     shape, dtype = array.shape, array.dtype
     if wish is not None:
-        raise SourceError(
+        raise TableError(
             f"{label} has no column names, so {listed(wish)} (given as columns) cannot be found. Leave out columns, "
             f"and pass an array of the wanted columns only."
         )
     if len(shape) != 2:
-        raise SourceError(
+        raise TableError(
             f"{label} has {counted(len(shape), 'dimension')} (shape {tuple(shape)}), but a table of rows × columns "
             f"needs 2. For a single column use reshape(-1, 1)."
         )
     if np.isnan(shape[1]):
-        raise SourceError(f"{label} has an unknown number of columns. Call its compute_chunk_sizes() first.")
+        raise TableError(f"{label} has an unknown number of columns. Call its compute_chunk_sizes() first.")
     if shape[1] == 0:
-        raise SourceError(f"{label} has no columns. A detector needs at least one column of numbers.")
+        raise TableError(f"{label} has no columns. A detector needs at least one column of numbers.")
     if dtype.kind not in "biuf":
         what = "times" if dtype.kind in "mM" else "values"
-        raise SourceError(
+        raise TableError(
             f"{label} holds {what} of type {dtype}, but a detector needs real numbers. Convert it, for example with "
             f"astype(float), or leave out what is no measurement."
         )
@@ -290,7 +275,7 @@ def check_finite(
         if missing
         else f"Replace such values by finite numbers, or leave out such rows ({n_rows} here)."
     )
-    raise SourceError(
+    raise TableError(
         f"{label}: {place}, column {name}, holds {what}, the first of "
         f"{counted(int(bad.sum()), 'such value')} among {table.size:,}. {way_out}"
     )

@@ -20,11 +20,9 @@ from scipy import sparse
 
 from penstock._blas import one_blas_thread
 from penstock._types import Factors, FloatArray, IndexArray, SparseMatrix, Tree
-from penstock.detectors import Copies, FactorDetector, FactorModel, LaplacianNSNMF, Problem
-from penstock.factor import BlockSGD, Coordinate, RowBlocks
+from penstock.detectors import NSNMF, ClusterPlan, Copies, FactorModel, FactorTask, Problem
+from penstock.factor import Coordinate, RowBlocks
 from penstock.factor.blocks import CHUNK, BlockCoupling, RowBlock, State, Work, cut_graph
-from penstock.factor.objectives import nmf
-from penstock.factor.placement import settle_rows
 from penstock.factor.solve import BlockProblem, fit_by_blocks
 from penstock.factor.start import draw_seed, draws_from
 from penstock.graph.similarities import neighbor_mean
@@ -49,12 +47,20 @@ _CHECKPOINT_SECONDS = 60.0
 
 
 def fit_factors(
-    cluster: Cluster, laid: LaidRows, detector: FactorDetector, copies: Copies, tree: Tree | None, *, keeps_files: bool
+    cluster: Cluster,
+    laid: LaidRows,
+    detector: NSNMF,
+    steps: ClusterPlan,
+    copies: Copies,
+    tree: Tree,
+    *,
+    keeps_files: bool,
 ) -> FloatArray:
     """Fit a detector to rows that are cut into parts; return the scores of all training rows."""
     space, parts = laid.space, laid.parts
     rows = laid.fitted_rows(copies.kept)
-    task = detector.pose(rows, copies, tree)
+    assert steps.pose is not None
+    task: FactorTask = steps.pose(rows, copies, tree)
     objective = task.problem.objective
     blocks, coupling = make_blocks(space, parts, copies.kept, objective.S)
     n_groups = group_count(cluster, objective.n_rows, task.n_components, len(blocks))
@@ -76,47 +82,41 @@ def fit_factors(
     if not (laid.high > 0).any():  # as on one machine: solvers come near 0 but not down to it, where H = 0 is exact
         H = np.zeros_like(H)
     borders = coupling.borders(executor.each(offer_weights))
-    scoring = Scoring(H, task.structural, task.settle)
-    found = executor.each(score_block, scoring, apart=[(border,) for border in borders])
+    found = executor.each(score_block, H, task.structural, apart=[(border,) for border in borders])
     places = [np.searchsorted(copies.kept, open_array(space / f"part-{part}" / "numbers.npy")) for part in parts]
     W = in_table_order(space / "weights.npy", places, executor.gather("W"))
     scores = in_table_order(space / "scores.npy", places, found)
-    if task.settle:
-        outcome = replace(outcome, objective=float(np.vdot(scores, scores)))
-    search = laid.search(copies.kept) if detector.needs.tree else None
-    model = FactorModel(copies, task.problem, Factors(W, H), search, tree)
+    model = FactorModel(copies, task.problem, Factors(W, H), laid.search(copies.kept), tree)
     model = replace(model, problem=_in_files(space / "model", task.problem)) if keeps_files else model.in_memory()
-    detector.install(model, outcome, complete=True)
+    steps.install(model, outcome, complete=True)
     return np.asarray(scores)[copies.copy_of]
 
 
-def check_solver(detector: FactorDetector) -> None:
+def check_solver(detector: NSNMF) -> None:
     """Raise if a detector's solver cannot work on a cluster: at once, and not when the tree is grown."""
-    settings = block_settings(detector.solver, 1)
-    if getattr(detector, "similarity", None) == "path":
+    block_settings(detector.solver, 1)
+    if detector.similarity == "path":
         raise ValueError(
             "Blocks of rows on a cluster need the matrix S, which similarity='path' has none of. Fit it on one machine "
             "(engine='local'), or use a similarity of the tree's edges such as 'inverse' or 'normalized'."
         )
-    if not isinstance(settings, BlockSGD):
-        return
-    if isinstance(detector, LaplacianNSNMF):
-        raise ValueError("Block SGD is for NMF, SNMF and NS-NMF: no Laplacian term, no bounded rows of H.")
-    if settings.blocks != "space":
-        raise ValueError("On a cluster blocks are made of near rows: say BlockSGD(blocks='space').")
 
 
-def block_settings(solver: Any, n_blocks: int) -> RowBlocks | BlockSGD:
+def asked_blocks(solver: Any) -> int | None:
+    """Return how many blocks a detector's solver is set to, None if it leaves that open."""
+    return solver.n_blocks if isinstance(solver, RowBlocks) else None
+
+
+def block_settings(solver: Any, n_blocks: int) -> RowBlocks:
     """Return the settings by which a detector's solver works by blocks."""
     if solver == "auto":
         return RowBlocks(n_blocks)
     if isinstance(solver, Coordinate):
         return RowBlocks(n_blocks, solver.profile_passes)
-    if isinstance(solver, RowBlocks | BlockSGD):
+    if isinstance(solver, RowBlocks):
         return replace(solver, n_blocks=n_blocks)
     raise ValueError(
-        f"{type(solver).__name__} does not work by blocks of rows. Use solver='auto', Coordinate(), RowBlocks() "
-        f"or BlockSGD()."
+        f"{type(solver).__name__} does not work on a cluster. Use solver='auto', Coordinate() or RowBlocks()."
     )
 
 
@@ -202,32 +202,19 @@ class Checkpoints:
         return {**known["snapshot"], **arrays}
 
 
-@dataclass(frozen=True)
-class Scoring:
-    """How training rows are scored: by their own weights, those of their neighbours, or (`settle`) the best for H.
-
-    The last is for rows that are independent of each other: then a new row that equals one of them has its weights.
-    """
-
-    H: FloatArray
-    structural: bool
-    settle: bool
-
-
 def offer_weights(block: RowBlock, state: State) -> tuple[State, FloatArray]:
     """Report the weights of the rows that other blocks receive."""
     return state, state["W"][block.offers]
 
 
-def score_block(block: RowBlock, state: State, scoring: Scoring, border: FloatArray) -> tuple[State, FloatArray]:
-    """Report the scores of a block's rows; leave nothing but W."""
+def score_block(
+    block: RowBlock, state: State, H: FloatArray, structural: bool, border: FloatArray
+) -> tuple[State, FloatArray]:
+    """Report the scores of a block's rows, by their own weights or those of their neighbours; leave nothing but W."""
     assert block.rows is not None
-    H, W, scores = scoring.H, state["W"], np.empty(block.n)
-    if scoring.settle:
-        nothing = Factors(np.zeros((1, len(H))), H)
-        W = np.concatenate([settle_rows(nmf(rows), nothing, rows) for _, rows in block.rows.chunks()])
+    W, scores = state["W"], np.empty(block.n)
     used = W
-    if scoring.structural:  # the block's share of S, with empty rows for the border
+    if structural:  # the block's share of S, with empty rows for the border
         n = block.n + len(border)
         indptr = np.concatenate([block.indptr, np.full(len(border), block.indptr[-1])])
         S = sparse.csr_array((block.data, block.indices, indptr), shape=(n, n))

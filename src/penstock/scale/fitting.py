@@ -8,31 +8,32 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 import penstock
-from penstock._parameters import check_choice, check_whole_number
+from penstock._parameters import check_whole_number
 from penstock._types import FloatArray, Tree
 from penstock.detectors import (
-    NMF,
     NSNMF,
     BaseDetector,
+    ClusterPlan,
     Copies,
     Detector,
-    FactorDetector,
     FactorModel,
-    LaplacianNSNMF,
     SensorDetector,
     ViewsModel,
+    cluster_plan,
     load,
     restore_on_failure,
+    score_array,
+    with_model_alone,
 )
-from penstock.graph.approximate import Approximation
+from penstock.io import TableError
 from penstock.scale.cluster import Cluster, Progress, terminal_progress, use_cluster
-from penstock.scale.factor_fit import check_solver, fit_factors
+from penstock.scale.factor_fit import asked_blocks, check_solver, fit_factors
 from penstock.scale.plan import (
     MOST_PARTS,
     check_disk,
@@ -43,12 +44,11 @@ from penstock.scale.plan import (
 )
 from penstock.scale.rows import cut_into_parts, given, joint_extent, measure, scale_rows
 from penstock.scale.series_fit import fit_series, order_digest
-from penstock.scale.sources import Source, SourceError, open_source, read_piece, taking_missing
+from penstock.scale.sources import Source, open_source, read_piece, taking_missing
 from penstock.scale.tree import LaidRows, PartsSearch
 from penstock.scale.views_fit import fit_views
 from penstock.scale.workspace import SOURCE_FOLDER, Workspace, open_array, open_workspace, pickle_by_path, save_array
 
-SUPPORTED = (Detector, SensorDetector, NSNMF, LaplacianNSNMF, NMF)
 _VIEWS_COUNT_AS = 4  # components: what the driver keeps of each row
 
 AnyDetector = TypeVar("AnyDetector", bound=BaseDetector)
@@ -62,7 +62,6 @@ def fit(
     folder: str | Path | None = None,
     columns: Sequence[str] | None = None,
     n_parts: int | None = None,
-    tree: Literal["exact", "approximate"] | Approximation = "exact",
     time: Any = None,
     runs: Any = None,
     progress: Progress | None = None,
@@ -72,15 +71,15 @@ def fit(
     Use it where the rows do not fit into the memory of one machine, or one machine takes too long. The detector is then
     fitted as by its own `fit`: scores, thresholds, explanations and `save` work as ever. The tree is the same to the
     last bit, and so are the scores of a `Detector`; a factorisation is that of the same detector with
-    ``solver=RowBlocks(…)`` (or its own solver by blocks) on one machine.
+    ``solver=RowBlocks(…)`` on one machine.
 
     Parameters
     ----------
-    detector : Detector, NSNMF, LaplacianNSNMF or NMF
+    detector : NSNMF, Detector or SensorDetector
         Is changed, as `fit` changes it; left as it was should anything fail.
     source
-        Parquet files (a path, a folder, a list), a Zarr array or its path, a Dask array or dataframe, or a table in
-        memory. Missing values are refused.
+        Parquet files (a path, a folder, a list), a Dask array or dataframe, or a table in memory. Missing values are
+        for `SensorDetector` alone.
     client : distributed.Client, optional
         By default workers are started on this machine, one for each core, and closed at the end.
     folder : path, optional
@@ -92,11 +91,6 @@ def fit(
         The columns to use, where the source has names.
     n_parts : int, optional
         Into how many parts the rows are cut; by default as many as keep workers busy and fit into their memory.
-    tree : {"exact", "approximate"} or Approximation, default "exact"
-        "approximate" (or an `Approximation` that says how hard to look) settles for part trees that may be a little
-        longer; `tree_excess_` then says by what share they were longer on a sample of the rows. The local view of a
-        `Detector` is then approximate, and so are its false-alarm rates; of its two trees, of rows as they are and
-        encoded, `tree_excess_` is that of the worse.
     time, runs : array-like of shape (n,), optional
         Of the rows of a series, for a `SensorDetector`, as in its `fit`. Its rows must come in order of time, piece
         after piece: of a folder, by the names of the files.
@@ -119,17 +113,18 @@ def fit(
     >>> detector.top(1).index.tolist()
     [11]
     """
-    if not isinstance(detector, SUPPORTED):
-        names = ", ".join(kind.__name__ for kind in SUPPORTED)
-        raise TypeError(f"{type(detector).__name__} cannot be fitted on a cluster; those that can: {names}.")
-    if isinstance(detector, FactorDetector):
+    steps = cluster_plan(detector)
+    if steps is None:
+        raise TypeError(
+            f"{type(detector).__name__} cannot be fitted on a cluster; those that can: NSNMF, Detector and "
+            f"SensorDetector. Fit it on one machine, on a sample of the rows if these are too many."
+        )
+    if isinstance(detector, NSNMF):
         check_solver(detector)
     n_parts = _asked_parts(detector, n_parts)
     is_series = isinstance(detector, SensorDetector)
     if (time is not None or runs is not None) and not is_series:
         raise TypeError(f"{type(detector).__name__} does not look at time. Leave out time and runs.")
-    if not isinstance(tree, Approximation):
-        check_choice("tree", tree, ("exact", "approximate"))
     with (
         restore_on_failure(detector),
         terminal_progress(progress) as report,
@@ -143,21 +138,19 @@ def fit(
             opened = open_source(source, columns=columns, folder=space / SOURCE_FOLDER)
         check_pieces(cluster, opened)
         order = {"order": order_digest(time, runs)} if is_series else {}
-        space.begin(_described(detector, opened, n_parts, tree) | order)
+        space.begin(_described(detector, opened, n_parts) | order)
+        seen, keeps = None, folder is not None
         if isinstance(detector, SensorDetector):
-            keeps = folder is not None
-            scores, seen = fit_series(cluster, space, detector, opened, source, time, runs, keeps_files=keeps)
-            detector.finish_fit(scores, seen=seen, table=source)
-            return detector
-        approximate = None if tree == "exact" else tree if isinstance(tree, Approximation) else Approximation()
-        scores = _fit(cluster, space, detector, opened, n_parts, approximate, keeps_files=folder is not None)
-        detector.finish_fit(scores, table=source)
+            scores, seen = fit_series(cluster, space, detector, steps, opened, source, time, runs, keeps_files=keeps)
+        else:
+            scores = _fit(cluster, space, detector, steps, opened, n_parts, keeps_files=keeps)
+        steps.finish(scores, seen=seen, table=source)
     return detector
 
 
 def _fit(
-    cluster: Cluster, space: Workspace, detector: Any, source: Source, n_parts: int | None,
-    approximate: Approximation | None, *, keeps_files: bool,
+    cluster: Cluster, space: Workspace, detector: Any, steps: ClusterPlan, source: Source, n_parts: int | None,
+    *, keeps_files: bool,
 ) -> Any:  # fmt: skip
     """Fit all but the threshold; return the scores of the training rows."""
     extents = measure(cluster, space, source)
@@ -166,9 +159,7 @@ def _fit(
     # A `Detector` keeps rows as they are, and encoded.
     size = (2 * p, _VIEWS_COUNT_AS) if is_views else (p, detector.n_components)
     check_memory_of_driver(n, *size, keeps_files=keeps_files)
-    detector.begin_fit(n, extent.minimum, extent.maximum, source.columns)
-    vars(detector).pop("tree_excess_", None)
-    scaling, needs = detector.scaling_, detector.needs
+    scaling, needs = steps.begin(n, extent.minimum, extent.maximum, source.columns), steps.needs
     if not (space / "plan.json").exists():
         check_disk(space.folder, n, *size)
     plan = settled_plan(space / "plan.json", cluster, n, p, 0 if is_views else size[1], n_parts)
@@ -177,18 +168,16 @@ def _fit(
     ends = np.array([extent.minimum, extent.maximum])
     laid = LaidRows(space, parts, n, *(ends if scaling is None else scaling.apply(ends)))
     copies = Copies.from_originals(laid.originals(merge=needs.merge_copies))
-    tree = laid.tree(cluster, approximate) if needs.tree else None
+    tree = laid.tree(cluster)
     if is_views:
-        assert tree is not None
-        return fit_views(cluster, laid, detector, plan, copies, tree, approximate, keeps_files=keeps_files)
-    if approximate is not None and tree is not None:
-        detector.tree_excess_ = laid.excess(approximate)
-    return fit_factors(cluster, laid, detector, copies, tree, keeps_files=keeps_files)
+        views = fit_views(cluster, laid, detector.random_state, plan, copies, tree, keeps_files=keeps_files)
+        return steps.install(views)
+    return fit_factors(cluster, laid, detector, steps, copies, tree, keeps_files=keeps_files)
 
 
 def _asked_parts(detector: Any, n_parts: int | None) -> int | None:
     """Return how many parts are asked for, by the caller or by the solver's blocks, which must agree."""
-    blocks: int | None = getattr(getattr(detector, "solver", None), "n_blocks", None)
+    blocks = asked_blocks(detector.solver) if isinstance(detector, NSNMF) else None
     if n_parts is None:
         return blocks
     check_whole_number("n_parts", n_parts, least=1)
@@ -199,7 +188,7 @@ def _asked_parts(detector: Any, n_parts: int | None) -> int | None:
     return n_parts
 
 
-def _described(detector: Any, source: Source, n_parts: int | None, tree: Any) -> dict[str, Any]:
+def _described(detector: Any, source: Source, n_parts: int | None) -> dict[str, Any]:
     """Describe a job by what it depends on, in texts that are the same in the next process."""
 
     def shown(value: Any) -> str:
@@ -211,7 +200,6 @@ def _described(detector: Any, source: Source, n_parts: int | None, tree: Any) ->
         **{f"parameter {name}": shown(value) for name, value in sorted(detector.get_params(deep=False).items())},
         "source": source.signature,
         "n_parts": n_parts,
-        "tree": repr(tree),
         "penstock": penstock.__version__,
     }
 
@@ -273,9 +261,9 @@ def score(
         opened = open_source(source, columns=columns, folder=space / SOURCE_FOLDER)
         _check_columns(detector, opened)
         check_pieces(cluster, opened)
-        learnt = hashlib.sha256(detector.scores_.tobytes()).hexdigest()
-        space.begin({"scores by": learnt, "source": opened.signature, "penstock": penstock.__version__})
-        model = _sent(cluster, space, detector, learnt)
+        digest = hashlib.sha256(detector.scores_.tobytes()).hexdigest()
+        space.begin({"scores by": digest, "source": opened.signature, "penstock": penstock.__version__})
+        model = _sent(cluster, space, detector, digest)
         files = [space / f"scores-{number}.npy" for number in range(len(opened.pieces))]
         tasks = [(*given(piece), opened.columns, model, file) for piece, file in zip(opened.pieces, files, strict=True)]
         cluster.run("scoring", score_piece, tasks)
@@ -285,9 +273,9 @@ def score(
 def _check_columns(detector: BaseDetector, source: Source) -> None:
     names = getattr(detector, "feature_names_in_", None)
     if source.n_columns != detector.n_features_in_:
-        raise SourceError(f"The source has {source.n_columns} columns; the detector knows {detector.n_features_in_}.")
+        raise TableError(f"The source has {source.n_columns} columns; the detector knows {detector.n_features_in_}.")
     if names is not None and source.columns is not None and list(names) != list(source.columns):
-        raise SourceError(
+        raise TableError(
             f"The detector knows the columns {list(names)}, in this order; the source has {list(source.columns)}. Say "
             f"columns={list(names)!r:.200}."
         )
@@ -297,27 +285,27 @@ def _check_columns(detector: BaseDetector, source: Source) -> None:
 class Sent:
     """A detector as workers receive it: pickled with its large arrays as paths, or the path of its file.
 
-    `learnt` tells a worker whether it has the detector already, as a path may be used again.
+    `digest` tells a worker whether it has the detector already, as a path may be used again.
     """
 
-    learnt: str
+    digest: str
     content: bytes | Path
 
 
-def _sent(cluster: Cluster, space: Workspace, detector: BaseDetector, learnt: str) -> Sent:
+def _sent(cluster: Cluster, space: Workspace, detector: BaseDetector, digest: str) -> Sent:
     """Prepare the detector for workers: from the folder that it was fitted into, or in a file saved now."""
     model: Any = getattr(detector, "model_", None)
     nothing, no_tree = Copies(*np.zeros((2, 0), np.intp)), Tree(np.zeros((0, 2), np.intp), np.zeros(0))
     if isinstance(model, FactorModel) and isinstance(model.search, PartsSearch):
-        return Sent(learnt, pickle_by_path(detector.with_model(replace(model, copies=nothing, tree=None))))
+        return Sent(digest, pickle_by_path(with_model_alone(detector, replace(model, copies=nothing, tree=None))))
     if isinstance(model, ViewsModel) and isinstance(model.views.plain.search, PartsSearch):
         model = replace(model, copies=nothing, tree=no_tree, parts=np.zeros((0, 4)))
-        return Sent(learnt, pickle_by_path(detector.with_model(model)))
+        return Sent(digest, pickle_by_path(with_model_alone(detector, model)))
     check_memory_for_model(cluster, detector)
     file = space / "model.penstock"
     if not file.exists():
         detector.save(file, labels=False)
-    return Sent(learnt, file)
+    return Sent(digest, file)
 
 
 _opened: dict[str, Any] = {}
@@ -327,10 +315,10 @@ _opening = Lock()
 def _loaded(sent: Sent) -> Any:
     """Load the detector, once for each worker."""
     with _opening:
-        if sent.learnt not in _opened:
+        if sent.digest not in _opened:
             _opened.clear()
-            _opened[sent.learnt] = load(sent.content) if isinstance(sent.content, Path) else pickle.loads(sent.content)
-        return _opened[sent.learnt]
+            _opened[sent.digest] = load(sent.content) if isinstance(sent.content, Path) else pickle.loads(sent.content)
+        return _opened[sent.digest]
 
 
 def score_piece(given: Any, label: str, columns: list[str] | None, model: Sent, file: Path) -> int:
@@ -339,8 +327,8 @@ def score_piece(given: Any, label: str, columns: list[str] | None, model: Sent, 
         return len(open_array(file))
     rows, detector = read_piece(given, label, columns), _loaded(model)
     if rows.shape[1] != detector.n_features_in_:
-        raise SourceError(f"{label} has {rows.shape[1]} columns; the detector knows {detector.n_features_in_}.")
+        raise TableError(f"{label} has {rows.shape[1]} columns; the detector knows {detector.n_features_in_}.")
     # Columns were compared when the source was opened: rows come as bare numbers, in the detector's order.
     chunks = (rows[start : start + _AT_ONCE] for start in range(0, len(rows), _AT_ONCE))
-    save_array(file, np.concatenate([np.empty(0), *(detector.score_array(chunk) for chunk in chunks)]))
+    save_array(file, np.concatenate([np.empty(0), *(score_array(detector, chunk) for chunk in chunks)]))
     return len(rows)

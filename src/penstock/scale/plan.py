@@ -7,7 +7,7 @@ import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from penstock.detectors import BaseDetector, Detector
+from penstock.detectors import BaseDetector, Detector, fit_needs
 from penstock.factor.spectral import basis_size
 from penstock.scale.cluster import Cluster, ClusterError
 from penstock.scale.sources import Source
@@ -132,7 +132,7 @@ def check_memory_for_model(cluster: Cluster, detector: BaseDetector) -> None:
 
     A `Detector` has two of both, of plain and of encoded rows.
     """
-    if not detector.needs.neighbors:
+    if not fit_needs(detector).neighbors:
         return
     n, times = len(detector.scores_), 2 if isinstance(detector, Detector) else 1
     what = f"To score new rows each worker needs the {n:,} rows that the detector was fitted on,"

@@ -19,10 +19,11 @@ from penstock.detectors import LARGEST_VALUE
 from penstock.detectors.views import BLOCK
 from penstock.graph.partition import Partition, local_order, merge_samples, plan_partition, sample_distinct, sample_size
 from penstock.graph.rows import first_copies
+from penstock.io import TableError
 from penstock.prepare import MinMaxScaling
 from penstock.scale.cluster import Cluster
 from penstock.scale.plan import Plan, check_largest_part, gather_bytes, part_bytes
-from penstock.scale.sources import Piece, Source, SourceError, read_piece, taking_missing
+from penstock.scale.sources import Piece, Source, read_piece, taking_missing
 from penstock.scale.workspace import (
     Workspace,
     create_array,
@@ -56,7 +57,7 @@ class Extent:
         now = Extent.of(rows)
         pairs = ((self.minimum, now.minimum), (self.maximum, now.maximum))
         if now.n_rows != self.n_rows or not all(np.array_equal(*pair, equal_nan=True) for pair in pairs):
-            raise SourceError(
+            raise TableError(
                 f"{label} has changed since it was first read. Begin anew when nothing writes to it any more."
             )
 
@@ -73,7 +74,7 @@ def measure(cluster: Cluster, space: Workspace, source: Source, *, takes_missing
         pieces = [(*given(piece), source.columns, source.n_columns, takes_missing) for piece in source.pieces]
         found = cluster.run("looking at the rows", measure_piece, pieces)
         if not sum(extent.n_rows for extent in found):
-            raise SourceError("The source has no rows.")
+            raise TableError("The source has no rows.")
         lows, highs = (np.array([getattr(extent, side) for extent in found]) for side in ("minimum", "maximum"))
         counts = np.array([extent.n_rows for extent in found], dtype=np.int64)
         save_arrays(folder, {"counts": counts, "lows": lows, "highs": highs})
@@ -87,7 +88,7 @@ def measure_piece(given: Any, label: str, columns: list[str] | None, n_columns: 
     with taking_missing(takes_missing):
         rows = read_piece(given, label, columns)
     if rows.shape[1] != n_columns:
-        raise SourceError(f"{label} has {rows.shape[1]} columns, the others have {n_columns}.")
+        raise TableError(f"{label} has {rows.shape[1]} columns, the others have {n_columns}.")
     return Extent.of(rows)
 
 
@@ -135,7 +136,7 @@ def scale_piece(
     if scaling is None and needs_nonnegative and bad.any():
         row, column = np.argwhere(bad)[0]
         name = column if columns is None else repr(columns[column])
-        raise SourceError(
+        raise TableError(
             f"{label}: row {row}, column {name} is {rows[row, column]:g}. With scale=None values must lie between 0 "
             f"and {LARGEST_VALUE:g}; scale='minmax' takes any numbers."
         )

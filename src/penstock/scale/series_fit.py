@@ -18,15 +18,15 @@ from typing import Any
 import numpy as np
 
 from penstock._types import FloatArray
-from penstock.detectors import SensorDetector, read_runs, read_time
+from penstock.detectors import ClusterPlan, SensorDetector, read_runs, read_time
 from penstock.graph.rows import shares_seen
+from penstock.io import TableError
 from penstock.scale.cluster import Cluster
 from penstock.scale.plan import check_disk, check_memory_of_driver, room_for_a_task
 from penstock.scale.rows import Extent, given, joint_extent, measure
-from penstock.scale.sources import Source, SourceError, read_piece, taking_missing
+from penstock.scale.sources import Source, read_piece, taking_missing
 from penstock.scale.workspace import (
     Workspace,
-    WorkspaceError,
     create_array,
     fill_rows,
     load_arrays,
@@ -34,6 +34,7 @@ from penstock.scale.workspace import (
     save_arrays,
 )
 from penstock.sensors.blocks import join_blocks, widened, work_elsewhere
+from penstock.storage import StorageError
 
 _BLOCKS_PER_THREAD = 3
 _FEWEST_ROWS = 256
@@ -48,8 +49,8 @@ def order_digest(time: Any, runs: Any) -> str:
 
 
 def fit_series(
-    cluster: Cluster, space: Workspace, detector: SensorDetector, source: Source, table: Any, time: Any, runs: Any,
-    *, keeps_files: bool,
+    cluster: Cluster, space: Workspace, detector: SensorDetector, steps: ClusterPlan, source: Source, table: Any,
+    time: Any, runs: Any, *, keeps_files: bool,
 ) -> tuple[FloatArray, FloatArray]:  # fmt: skip
     """Fit all but the threshold; return the scores of the training rows and the share of readings of each."""
     extents = measure(cluster, space, source, takes_missing=True)
@@ -57,20 +58,20 @@ def fit_series(
     empty = np.flatnonzero(np.isnan(extent.minimum))
     if len(empty):
         name = empty[0] if source.columns is None else repr(source.columns[empty[0]])
-        raise SourceError(f"Column {name} has no reading at all. Leave out such columns.")
+        raise TableError(f"Column {name} has no reading at all. Leave out such columns.")
     seconds, labels = read_time(table, time, extent.n_rows), read_runs(runs, extent.n_rows)
     _check_order(source, extents, seconds, labels)
     size = extent.n_rows, 2 * source.n_columns, _COUNTS_AS
     check_memory_of_driver(*size, keeps_files=keeps_files)
     if not (space / "rows.npy").exists():
         check_disk(space.folder, *size)
-    detector.begin_fit(extent.n_rows, extent.minimum, extent.maximum, source.columns)
+    steps.begin(extent.n_rows, extent.minimum, extent.maximum, source.columns)
     rows = lay_rows(cluster, space, source, extents)
     blocks = ClusterBlocks(cluster, space, *rows.shape)
     if not isinstance(detector.random_state, int):  # another seed each time: steps that follow from it differ
         shutil.rmtree(blocks.folder, ignore_errors=True)
     with work_elsewhere(blocks):
-        scores = detector.learn_rows(rows, seconds, labels)
+        scores = steps.install(rows, seconds, labels)
         seen = join_blocks(shares_seen, rows)
     _check_there(detector.evidence_)
     blocks.keeps_files = True  # of the evidence, all others are gone
@@ -87,7 +88,7 @@ def _check_order(source: Source, extents: Sequence[Extent], time: FloatArray | N
         if time is None or not 0 <= last < first < len(time) or time[first] >= time[last]:
             continue
         if runs is None or runs[first] == runs[last]:
-            raise SourceError(
+            raise TableError(
                 f"{source.pieces[number].label} begins before {source.pieces[number - 1].label} ends (by its time). "
                 f"Pieces must come in order of time: sort the source, or say by runs= which rows belong together."
             )
@@ -134,7 +135,7 @@ def _file_of(array: Any) -> Path | None:
 def _check_there(array: FloatArray) -> None:
     """Raise if an array stands for a file that is gone, which none but finished steps should need."""
     if array.ndim == 2 and array.strides == (0, 0) and array.size > 1:
-        raise WorkspaceError("A file of this job is gone from its folder. Delete the folder, and fit anew.")
+        raise StorageError("A file of this job is gone from its folder. Delete the folder, and fit anew.")
 
 
 class ClusterBlocks:

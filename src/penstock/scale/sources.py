@@ -1,4 +1,4 @@
-"""Sources of rows: Parquet files, Zarr arrays, Dask collections and tables in memory, in pieces that tasks load.
+"""Sources of rows: Parquet files, Dask collections and tables in memory, in pieces that tasks load.
 
 A task gets a piece of a file by its path. Rows that were sent inside tasks or scattered would be lost with a worker; a
 file is loaded again by another. A task cannot run a Dask graph of its own, since it would wait for other tasks while
@@ -21,11 +21,11 @@ import numpy as np
 
 from penstock._messages import listed
 from penstock._types import FloatArray
+from penstock.io import TableError
 from penstock.scale import _pieces
 from penstock.scale._pieces import (
     Piece,
     Source,
-    SourceError,
     as_table,
     brief,
     check_array,
@@ -33,43 +33,39 @@ from penstock.scale._pieces import (
     taking_missing,
 )
 
-__all__ = ["Piece", "Source", "SourceError", "as_table", "open_source", "read_piece", "taking_missing"]
+__all__ = ["Piece", "Source", "as_table", "open_source", "read_piece", "taking_missing"]
 
 _ACCEPTED = (
-    "Pass the path of a Parquet file, a folder or list of them, a Zarr array or its path, a Dask array or dataframe, "
-    "or a NumPy array, pandas or polars DataFrame with folder=..."
+    "Pass the path of a Parquet file, a folder or list of them, a Dask array or dataframe, or a NumPy array, pandas or "
+    "polars DataFrame with folder=..."
 )
 
 
 def open_source(source: Any, *, columns: Sequence[str] | None = None, folder: str | Path | None = None) -> Source:
     """Open a source of rows in pieces, after all that can be checked without loading them.
 
-    `source` is a Parquet file, a folder or list of such files (of which only the footers are read); a 2-D Zarr array or
-    its folder (a chunk that was never written counts as the fill value); a 2-D Dask array or a Dask dataframe; a NumPy
-    array, pandas or polars DataFrame, which is written in pieces to `folder`, for all workers to read. `columns` are
-    names, in this order; all if None.
+    `source` is a Parquet file, a folder or list of such files (of which only the footers are read); a 2-D Dask array or
+    a Dask dataframe; a NumPy array, pandas or polars DataFrame, which is written in pieces to `folder`, for all workers
+    to read. `columns` are names, in this order; all if None.
 
-    Raises `SourceError` if the rows cannot be used, with the file, row group and column as far as these are known.
+    Raises `TableError` if the rows cannot be used, with the file, row group and column as far as these are known.
     Missing and infinite values are found when a piece is loaded, those of a table in memory at once.
     """
     wish = _pieces.check_names(columns)
     if isinstance(source, str | os.PathLike):
         path = _path(source)
         if path.suffix == ".zarr" or (path / "zarr.json").is_file() or (path / ".zarray").is_file():
-            source = path
-        else:
-            source = parquet_files(path) if path.is_dir() else [path]
+            raise TableError(f"{path} is a Zarr array. Pass dask.array.from_zarr({str(path)!r}).")
+        source = parquet_files(path) if path.is_dir() else [path]
     if isinstance(source, list | tuple):
         return open_parquet([_listed_path(entry) for entry in source], wish)
-    if isinstance(source, Path) or _pieces.is_instance_of(source, "zarr", "Array"):
-        return open_zarr(source, wish)
     if _pieces.is_instance_of(source, "dask.array", "Array"):
         return open_dask_array(source, wish)
     if _pieces.is_instance_of(source, "dask.dataframe", "DataFrame"):
         return open_dask_frame(source, wish)
     if isinstance(source, np.ndarray) or _pieces.is_frame(source):
         return open_memory(source, wish, None if folder is None else Path(folder))
-    raise SourceError(f"Rows cannot be taken from a {type(source).__module__}.{type(source).__name__}. {_ACCEPTED}.")
+    raise TableError(f"Rows cannot be taken from a {type(source).__module__}.{type(source).__name__}. {_ACCEPTED}.")
 
 
 def read_piece(given: Any, label: str, columns: Sequence[str] | None = None) -> FloatArray:
@@ -81,9 +77,9 @@ def read_piece(given: Any, label: str, columns: Sequence[str] | None = None) -> 
 
 def _path(text: str | os.PathLike[str]) -> Path:
     if "://" in os.fspath(text):
-        raise SourceError(
-            f"{text} is an address, not a path. Open it with dask.dataframe.read_parquet or zarr.open_array, and pass "
-            f"what these return."
+        raise TableError(
+            f"{text} is an address, not a path. Open it with dask.dataframe.read_parquet or dask.array.from_zarr, and "
+            f"pass what these return."
         )
     return Path(text)
 
@@ -91,7 +87,7 @@ def _path(text: str | os.PathLike[str]) -> Path:
 def _listed_path(entry: Any) -> Path:
     if isinstance(entry, str | os.PathLike):
         return _path(entry)
-    raise SourceError(
+    raise TableError(
         f"A list is taken for paths of Parquet files, but it holds a {type(entry).__name__} ({entry!r:.80}). For rows "
         f"in memory pass numpy.array(rows) with folder=..."
     )
@@ -130,21 +126,19 @@ class ParquetPiece(Piece):
         check_finite(table, self.label, self.columns, self.first_row, f"row group {self.row_group}", "the file")
         return table
 
-    def _changed(self) -> SourceError:
-        return SourceError(
-            f"{self.label}: the file was changed after it was opened as a source. Open the source again."
-        )
+    def _changed(self) -> TableError:
+        return TableError(f"{self.label}: the file was changed after it was opened as a source. Open the source again.")
 
 
 def open_parquet(paths: Sequence[Path], wish: Sequence[str] | None) -> Source:
     """Open the row groups of these files, which must all have the same columns, in any order."""
     if not paths:
-        raise SourceError("The list of Parquet files is empty. Pass at least one path.")
+        raise TableError("The list of Parquet files is empty. Pass at least one path.")
     for path in paths:
         if path.is_dir():
-            raise SourceError(f"{path} is a folder. Pass a folder by itself, or list its files.")
+            raise TableError(f"{path} is a folder. Pass a folder by itself, or list its files.")
         if not path.exists():
-            raise SourceError(f"{path} does not exist. Check the path; every worker must see the file under it.")
+            raise TableError(f"{path} does not exist. Check the path; every worker must see the file under it.")
     columns: list[str] | None = None
     pieces: list[Piece] = []
     for path in paths:
@@ -171,7 +165,7 @@ def parquet_files(folder: Path) -> list[Path]:
     if not files:
         deeper = next(folder.glob("*/**/*.parquet"), None)
         hint = f" There are some in its folders ({deeper}): pass a list of their paths." if deeper else ""
-        raise SourceError(f"The folder {folder} has no files named *.parquet.{hint or ' Check the path.'}")
+        raise TableError(f"The folder {folder} has no files named *.parquet.{hint or ' Check the path.'}")
     return sorted(files, key=lambda path: _natural(path.name))
 
 
@@ -196,22 +190,22 @@ def _named(label: str) -> Iterator[None]:
     """Add the place to errors of pyarrow, which say what is wrong, but not where."""
     try:
         yield
-    except SourceError:
+    except TableError:
         raise
     except FileNotFoundError:
-        raise SourceError(
+        raise TableError(
             f"{label}: the file is gone, or this machine does not see it. Put it where every worker can read it under "
             f"the same path."
         ) from None
     except PermissionError as error:
-        raise SourceError(f"{label}: the file may not be read here ({error}). Allow it to every worker.") from None
+        raise TableError(f"{label}: the file may not be read here ({error}). Allow it to every worker.") from None
     except MemoryError as error:
-        raise SourceError(
+        raise TableError(
             f"{label}: does not fit into the memory of this worker, or is damaged ({brief(error)}). Write the file "
             f"with smaller row groups."
         ) from None
     except (OSError, ValueError, TypeError, KeyError, RuntimeError, OverflowError) as error:
-        raise SourceError(
+        raise TableError(
             f"{label}: damaged, or no Parquet table ({brief(error)}). Write the file again, or leave it out."
         ) from None
 
@@ -240,89 +234,10 @@ def _check_same_columns(own: Sequence[str], columns: Sequence[str], path: Path, 
     if not missing and not extra:
         return
     differences = [f"lacks {listed(missing)}"] * bool(missing) + [f"has {listed(extra)} besides"] * bool(extra)
-    raise SourceError(
+    raise TableError(
         f"{path} has other columns than {first}: it {' and '.join(differences)}. Leave the file out, or pass "
         f"columns=[...] with names that all files have."
     )
-
-
-@dataclass(frozen=True)
-class ZarrPiece(Piece):
-    """Consecutive rows of a Zarr array."""
-
-    label: str
-    first_row: int
-    n_rows: int
-    array: Any = field(repr=False)
-
-    def load(self) -> FloatArray:
-        try:
-            block = self.array[self.first_row : self.first_row + self.n_rows]
-        except MemoryError:
-            raise
-        except Exception as error:  # each codec of a chunk has its own errors, without a common ancestor
-            raise SourceError(
-                f"{self.label}: cannot be read ({type(error).__name__}: {brief(error)}). Write the array again, "
-                f"and keep it where every worker can read it under the same path."
-            ) from None
-        table = _pieces.array_table(block, self.label)
-        check_finite(table, self.label, None, self.first_row, "these rows", "the array")
-        return table
-
-
-def open_zarr(source: Any, wish: Sequence[str] | None) -> Source:
-    """Open the rows of a Zarr array, given itself or by its folder."""
-    array, label = _opened_zarr(source) if isinstance(source, Path) else _reachable(source)
-    check_array(array, label, wish)
-    n_rows, n_columns = array.shape
-    pieces: list[Piece] = [
-        ZarrPiece(f"{label}, rows {start:,} to {stop - 1:,}", start, stop - start, array)
-        for start, stop in _row_runs(n_rows, n_columns, (array.shards or array.chunks)[0])
-    ]
-    _pieces.check_any_rows(pieces, label)
-    return Source(pieces, None, n_columns, _zarr_signature(array))
-
-
-def _opened_zarr(path: Path) -> tuple[Any, str]:
-    try:
-        import zarr
-    except ImportError:
-        raise _pieces.missing_extra("Reading Zarr") from None
-    if not path.exists():
-        raise SourceError(f"{path} does not exist. Check the path; every worker must see the array under it.")
-    try:
-        opened = zarr.open(path.absolute(), mode="r")
-    except Exception as error:  # what is wrong with the metadata comes in many classes
-        raise SourceError(f"{path} is damaged or no Zarr array ({brief(error)}). Write it again.") from None
-    if not isinstance(opened, zarr.Array):
-        raise SourceError(f"{path} is a Zarr group. Pass one of its arrays: {listed(sorted(opened.array_keys()))}.")
-    return opened, f"Zarr array {path}"
-
-
-def _reachable(array: Any) -> tuple[Any, str]:
-    """Return an array that a worker elsewhere can open: not by a relative path, nor in memory."""
-    from zarr.storage import LocalStore, MemoryStore
-
-    if isinstance(array.store, MemoryStore):
-        raise SourceError(
-            "The Zarr array lies in memory, where no worker can read it. Save it to a folder, or pass its content "
-            "(array[:]) with folder=..., to be written in pieces."
-        )
-    if isinstance(array.store, LocalStore):
-        return _opened_zarr(Path(array.store.root) / array.path)
-    return array, f"Zarr array {array.store_path}"
-
-
-def _zarr_signature(array: Any) -> str:
-    """Identify an array by its files where they can be seen; elsewhere by the metadata and the bytes stored."""
-    from zarr.storage import LocalStore
-
-    if isinstance(array.store, LocalStore):
-        folder = Path(array.store.root) / array.path
-        return _pieces.signature_of(
-            "zarr", _pieces.file_facts(sorted(path for path in folder.rglob("*") if path.is_file()))
-        )
-    return _pieces.signature_of("zarr", str(array.store_path), array.metadata.to_dict(), array.nbytes_stored())
 
 
 @dataclass(frozen=True)
@@ -395,12 +310,12 @@ class ArrayPiece(Piece):
         try:
             table = np.load(self.path, allow_pickle=False)
         except (OSError, ValueError, EOFError) as error:
-            raise SourceError(
+            raise TableError(
                 f"{self.label}: {self.path} cannot be read ({brief(error)}). Open the source again with a folder "
                 f"that every worker can read under the same path."
             ) from None
         if table.shape != (self.n_rows, self.n_columns) or table.dtype != np.float64:
-            raise SourceError(f"{self.label}: {self.path} is not what was written. Open the source again.")
+            raise TableError(f"{self.label}: {self.path} is not what was written. Open the source again.")
         check_finite(table, self.label, self.columns, self.first_row, "these rows", "the whole")
         return np.ascontiguousarray(table)
 
@@ -410,7 +325,7 @@ def open_memory(table: Any, wish: Sequence[str] | None, folder: Path | None) -> 
     label = f"The {type(table).__module__.split('.')[0]} {type(table).__name__}"
     columns, names, n_columns = _checked_columns(table, wish, label)
     if folder is None:
-        raise SourceError(
+        raise TableError(
             f"{label} lies in memory, where the workers cannot read it. Pass folder=..., a folder that all of them "
             f"see, to which its rows are written in pieces."
         )
@@ -441,9 +356,9 @@ def _checked_columns(
     return columns, None if _pieces.frame_names(table) is None else list(columns), len(columns)
 
 
-def _row_runs(n_rows: int, n_columns: int, chunk_rows: int = 1) -> Iterator[tuple[int, int]]:
-    """Return where runs of whole chunks begin and end, near the size of a piece."""
-    step = chunk_rows * max(1, _pieces.PIECE_BYTES // max(1, 8 * n_columns * chunk_rows))
+def _row_runs(n_rows: int, n_columns: int) -> Iterator[tuple[int, int]]:
+    """Return where runs of rows begin and end, each of the size of a piece."""
+    step = max(1, _pieces.PIECE_BYTES // max(1, 8 * n_columns))
     return ((start, min(start + step, n_rows)) for start in range(0, n_rows, step))
 
 
@@ -467,5 +382,5 @@ def _written(rows: FloatArray, path: Path) -> Path:
     except OSError as error:
         with suppress(OSError):
             draft.unlink(missing_ok=True)
-        raise SourceError(f"{path} cannot be written ({error}). Make room, or pass another folder=...") from None
+        raise TableError(f"{path} cannot be written ({error}). Make room, or pass another folder=...") from None
     return path

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from penstock._types import FloatArray, IndexArray, Tree
-from penstock.graph.approximate import Approximation, approximate_spanning_tree
 from penstock.graph.parts import Edges, Part, common_frame, cross_edges, grow_part, join_edges, skippable_pairs
 from penstock.graph.points import Frame
 from penstock.graph.rows import first_copies
@@ -58,19 +56,14 @@ class LaidRows:
             original[copies[:, 0]] = copies[:, 1]
         return original
 
-    def tree(self, cluster: Cluster, approximate: Approximation | None) -> Tree:
+    def tree(self, cluster: Cluster) -> Tree:
         """Compute the spanning tree, or open it from its files."""
         folder = self.space / "tree"
         if not folder.exists():
-            grown = grow_tree(cluster, self, approximate)
+            grown = grow_tree(cluster, self)
             save_arrays(folder, {"edges": grown.edges, "lengths": grown.lengths})
         arrays = open_arrays(folder)
         return Tree(arrays["edges"], arrays["lengths"])
-
-    def excess(self, approximate: Approximation) -> float:
-        """Measure by what share such trees are longer than the shortest one, on a sample of the rows."""
-        sample = open_array(self.space / "sample.npy")
-        return approximate_spanning_tree(sample, **vars(approximate), sample_size=len(sample)).excess
 
     def fitted_rows(self, kept: IndexArray) -> FloatArray:
         """Write the rows that are kept to a file, in the order of the table, and open it."""
@@ -102,15 +95,15 @@ class TreeSummary:
     shown: FloatArray
 
 
-def grow_tree(cluster: Cluster, laid: LaidRows, approximate: Approximation | None) -> Tree:
-    """Grow the minimum spanning tree of the rows: exact, unless part trees are `approximate`.
+def grow_tree(cluster: Cluster, laid: LaidRows) -> Tree:
+    """Grow the exact minimum spanning tree of the rows.
 
     The tree of the whole is contained in the parts' own trees and the edges between two parts that the tree of these
     two has, so that no task ever sees more than two parts.
     """
     space, parts, place = laid.space, laid.parts, laid.space / "frame"
     save_frame(place, laid.frame)
-    growing = [(space / f"part-{part}", place, approximate, space / f"tree-{part}") for part in parts]
+    growing = [(space / f"part-{part}", place, space / f"tree-{part}") for part in parts]
     summaries = cluster.run("trees of parts", grow_part_tree, growing)
     pairs = [(parts[a], parts[b]) for a, b in pairs_to_join(summaries)]
     joining = [
@@ -148,7 +141,7 @@ def pairs_to_join(summaries: Sequence[TreeSummary]) -> list[tuple[int, int]]:
     return [(a, b) for a, b in combinations(range(len(summaries)), 2) if not skip[a, b]]
 
 
-def grow_part_tree(rows_folder: Path, frame_folder: Path, approximate: Any, folder: Path) -> TreeSummary:
+def grow_part_tree(rows_folder: Path, frame_folder: Path, folder: Path) -> TreeSummary:
     """Task: grow the search tree and the spanning tree of a part's distinct rows."""
     frame = load_frame(frame_folder)
     if not folder.exists():
@@ -158,7 +151,7 @@ def grow_part_tree(rows_folder: Path, frame_folder: Path, approximate: Any, fold
         if len(arrays["copies"]):
             first = np.flatnonzero(first_copies(rows) == np.arange(len(rows)))
             numbers, rows = numbers[first], rows[first]
-        save_part(folder, grow_part(rows, numbers, frame, approximate=approximate))
+        save_part(folder, grow_part(rows, numbers, frame))
     part = open_part(folder, frame)
     exact = part.tree.exact
     low, high = (np.array(open_array(folder / f"{side}.npy")) for side in ("low", "high"))

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock._types import FloatArray, Tree
-from penstock.detectors import Copies, Detector, ViewsModel
+from penstock.detectors import Copies, ViewsModel
 from penstock.detectors.views import (
     NO_STANDARDS,
     Composite,
@@ -38,7 +38,6 @@ from penstock.detectors.views import (
     with_usual,
 )
 from penstock.factor.start import draw_seed, draws_from
-from penstock.graph.approximate import Approximation
 from penstock.graph.edges import tree_among
 from penstock.graph.partition import sample_distinct, sample_size
 from penstock.scale.cluster import Cluster
@@ -63,17 +62,13 @@ _ARRAYS = [field.name for field in fields(Joining) if field.name != "search"]
 
 
 def fit_views(
-    cluster: Cluster, laid: LaidRows, detector: Detector, plan: Plan, copies: Copies, tree: Tree,
-    approximate: Approximation | None, *, keeps_files: bool,
-) -> FloatArray:  # fmt: skip
-    """Fit a detector to rows that are cut into parts; return the scores of all training rows."""
+    cluster: Cluster, laid: LaidRows, random_state: Any, plan: Plan, copies: Copies, tree: Tree, *, keeps_files: bool
+) -> ViewsModel:
+    """Return the model of rows that are cut into parts."""
     runs = Runs.settled(laid.space / "runs.json", cluster, laid.n, plan)
-    fit = ViewsFit(runs, laid, plan, copies)
-    views, parts = fit.learn(tree, detector.random_state, approximate)
+    views, parts = ViewsFit(runs, laid, plan, copies).learn(tree, random_state)
     model = ViewsModel(copies, tree, views, parts)
-    if approximate is not None:
-        detector.tree_excess_ = max(laid.excess(approximate), fit.logged_rows().excess(approximate))
-    return detector.install(model if keeps_files else model.in_memory())
+    return model if keeps_files else model.in_memory()
 
 
 @dataclass(frozen=True)
@@ -85,7 +80,7 @@ class ViewsFit:
     plan: Plan
     copies: Copies
 
-    def learn(self, tree: Tree, random_state: Any, approximate: Approximation | None) -> tuple[Composite, FloatArray]:
+    def learn(self, tree: Tree, random_state: Any) -> tuple[Composite, FloatArray]:
         """Compute the views, and the parts of all rows, given the spanning tree of all rows.
 
         Large arrays are in files, and rows are searched by the trees of parts.
@@ -96,7 +91,7 @@ class ViewsFit:
         logged = self.logged_rows()
         encoded = open_array(logged.space / "rows.npy")
         margins, sampled = self._margins(logged), self._draws(encoded, random_state)
-        log_tree = logged.tree(_encoded_too(self.runs.cluster), approximate)
+        log_tree = logged.tree(_encoded_too(self.runs.cluster))
         plain = join_rows(rows, tree_among(tree, kept), sampled.times)
         log = join_rows(encoded, log_tree, sampled.times)
         views = Composite(encoding, plain, log, sampled, margins, NO_STANDARDS)

@@ -22,25 +22,10 @@ from typing import Any
 import numpy as np
 
 from penstock._types import FloatArray
-from penstock.storage import lock
+from penstock.storage import StorageError, lock
 
 _JOB_FILE = "job.json"
 SOURCE_FOLDER = "source"  # a table in memory is written there, before it is known whose job it is
-
-
-class WorkspaceError(ValueError):
-    """The folder cannot be used for this job.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> _ = (folder / "letter.txt").write_text("not a job")
-    >>> with open_workspace(folder):
-    ...     pass
-    Traceback (most recent call last):
-    penstock.scale.workspace.WorkspaceError: The folder ... is not empty and holds no job. Choose another one.
-    """
 
 
 @dataclass(frozen=True)
@@ -60,7 +45,7 @@ class Workspace:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         entries = {entry.name for entry in self.folder.iterdir() if not entry.name.startswith(".")}
         if _JOB_FILE not in entries and entries - {SOURCE_FOLDER}:
-            raise WorkspaceError(f"The folder {self.folder} is not empty and holds no job. Choose another one.")
+            raise StorageError(f"The folder {self.folder} is not empty and holds no job. Choose another one.")
 
     def begin(self, job: Mapping[str, Any]) -> None:
         """Make the folder that of this job; refuse it if it holds another's."""
@@ -75,7 +60,7 @@ class Workspace:
             if known.get(name) != job.get(name)
         ]
         if different:
-            raise WorkspaceError(
+            raise StorageError(
                 f"The folder {self.folder} holds another job: {'; '.join(different)}. Choose another folder, or delete "
                 f"this one."
             )
@@ -89,7 +74,7 @@ def open_workspace(folder: str | Path | None) -> Iterator[Workspace]:
         space.claim()
         with (space / ".lock").open("w") as stream:  # the lock goes with the process, however it ends
             if not lock(stream.fileno()):
-                raise WorkspaceError(f"Another process is at work in the folder {space.folder}.")
+                raise StorageError(f"Another process is at work in the folder {space.folder}.")
             yield space
         return
     with tempfile.TemporaryDirectory(prefix="penstock-", ignore_cleanup_errors=True) as temporary:

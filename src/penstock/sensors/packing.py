@@ -23,23 +23,22 @@ from penstock.sensors.judge import Blend, Past, PastState, ResidualState, Sensor
 from penstock.sensors.novelty import COURSE, RECENT, Novelty, NoveltyState
 from penstock.sensors.readings import LARGEST_READING, Clock, LastRow, Scale
 from penstock.sensors.residuals import RIDGE, LeaveOneOut
-from penstock.storage import Record, StorageError
+from penstock.storage import Record, StorageError, read_field
 
 T = TypeVar("T")
 
 _LEAST = 1e-300  # of what is divided by
 _LARGEST = 1e40  # of what is not in the user's units: squares and their products do not overflow
-_MOST = 2**53  # of whole numbers
 _LATER = {"h": LATER_CHANNELS}
 _EARLIER = {"h": len(HORIZONS)}
-# Fields of each record: the lengths of an array, with ">0" where all of it is positive; a type; or a record, with its
-# lengths where these are its own; "?" before what may be None. Letters stand for lengths: p sensors, r residuals (p, or
-# 1 in all), q of them judged, h horizons, c columns of a state, a and d directions, m reference rows.
+# Fields of each record as in `penstock.storage.fields`; or a record, with its lengths where these are its own. Letters
+# stand for lengths: p sensors, r residuals (p, or 1 in all), q of them judged, h horizons, c columns of a state, a and
+# d directions, m reference rows.
 _FIELDS: dict[type, dict[str, Any]] = {
     Scale: {
         "center": "p", "width": "p >0", "judged": "p bool", "still": "p bool", "seldom": "p bool", "once": "p bool",
     },
-    Clock: {"step": float, "gap": float},
+    Clock: {"step": float, "gap": "float inf"},
     LeaveOneOut: {"mean": "p", "precision": "p p"},
     Activity: {"center": "p", "directions": "p a", "typical": "6 >0", "coefficients": "6 r", "floors": "r >0"},
     Calibration: {"channels": "h q", "edges": "h q", "tops": "h 2 >0", "powers": "h q", "leads": "q bool"},
@@ -102,7 +101,7 @@ def unpack(cls: type[T], record: Record, lengths: dict[str, int]) -> T:
     record : from a file.
     lengths : known lengths, at least "p" and "r"; others are noted when they are first met.
     """
-    record.only(*_FIELDS[cls])
+    record.require_fields(*_FIELDS[cls])
     values: dict[str, Any] = {}
     for name, kind in _FIELDS[cls].items():
         bounds = _LEAST_OF.get((cls, name)), np.inf if cls in _IN_UNITS_OF_USERS else _LARGEST
@@ -137,37 +136,17 @@ def _check_precision(record: Record, precision: FloatArray) -> None:
 def _unpack_field(
     record: Record, name: str, kind: Any, lengths: dict[str, int], least: float | None, largest: float
 ) -> Any:
-    value: Any
     if isinstance(kind, tuple) and kind[0] == "?":
-        value = None if record.value(name) is None else _unpack_field(record, name, kind[1], lengths, least, largest)
-    elif isinstance(kind, tuple):
-        value = unpack(kind[0], record.part(name), lengths | kind[1])
-    elif kind == "label":
+        return None if record.value(name) is None else _unpack_field(record, name, kind[1], lengths, least, largest)
+    if isinstance(kind, tuple):
+        return unpack(kind[0], record.part(name), lengths | kind[1])
+    if kind == "label":
         value = record.value(name)
         if not isinstance(value, str | int | float | None):
-            raise record.trouble(name, "a text or a number")
-    elif kind is float:
-        value = record.number(name, least=-largest if least is None else least, infinite=name == "gap")
-        if value > largest:
-            raise record.trouble(name, f"a number ≤ {largest:g}")
-    elif kind is int:
-        value = record.whole(name, least=int(least or 0), most=_MOST)
-    elif kind is bool:
-        value = record.flag(name)
-    elif isinstance(kind, type):
-        value = unpack(kind, record.part(name), lengths)
-    else:
-        value = _unpack_array(record, name, kind.split(), lengths, least, largest)
-    return value
-
-
-def _unpack_array(
-    record: Record, name: str, words: list[str], lengths: dict[str, int], least: float | None, largest: float
-) -> Any:
-    dtype: Any = {"bool": np.bool_, "int": np.int64}.get(words[-1], np.float64)
-    letters = [word for word in words if word not in ("bool", "int", ">0")]
-    shape = tuple(int(letter) if letter.isdigit() else lengths.get(letter) for letter in letters)
-    lowest = least or (_LEAST if ">0" in words else -largest)
-    array = record.array(name, dtype, shape, least=lowest, most=largest)
-    lengths.update({letter: size for letter, size in zip(letters, array.shape, strict=True) if not letter.isdigit()})
-    return array
+            raise record.error(name, "a text or a number")
+        return value
+    if is_dataclass(kind):
+        return unpack(kind, record.part(name), lengths)  # type: ignore[arg-type]
+    if least is None and kind is not int:
+        least = _LEAST if ">0" in str(kind) else -largest
+    return read_field(record, name, kind, lengths, least, largest)

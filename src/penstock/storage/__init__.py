@@ -11,11 +11,9 @@ docs/decisions/0007-storage.md.
 ('example', {'rounds': 3, 'limit': inf, 'weights': array([0., 1., 2.])})
 """
 
+from penstock.storage.fields import LARGEST_WHOLE, Fields, pack_fields, read_field, read_fields
 from penstock.storage.files import (
-    CorruptFileError,
-    NewerVersionError,
     StorageError,
-    WrongKindError,
     lock,
     remove_leftovers,
     replace_file,
@@ -31,6 +29,7 @@ from penstock.storage.states import (
 )
 
 __all__ = [
-    "FORMAT_VERSION", "MAX_HEADER", "CorruptFileError", "NewerVersionError", "Record", "StorageError", "WrongKindError",
-    "lock", "read_state", "remove_leftovers", "replace_file", "state_from_bytes", "state_to_bytes", "write_state",
+    "FORMAT_VERSION", "LARGEST_WHOLE", "MAX_HEADER", "Fields", "Record", "StorageError", "lock", "pack_fields",
+    "read_field", "read_fields", "read_state", "remove_leftovers", "replace_file", "state_from_bytes", "state_to_bytes",
+    "write_state",
 ]  # fmt: skip

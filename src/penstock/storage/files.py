@@ -18,18 +18,6 @@ class StorageError(ValueError):
     """A file cannot be read or written; the message has its path and what to do."""
 
 
-class CorruptFileError(StorageError):
-    """The file is damaged, or was not written by penstock."""
-
-
-class NewerVersionError(StorageError):
-    """The file was written by a newer penstock than this one."""
-
-
-class WrongKindError(StorageError):
-    """The file is sound, but holds something else than what was asked for."""
-
-
 _LEFTOVER = re.compile(r"\..+\.(\d+)-[0-9a-f]{8}\.tmp", re.DOTALL)
 _OLD = 24 * 3600.0  # seconds: no save takes a day
 _LONGEST_NAME = 40  # characters of the file's name in that of the temporary one: file systems allow 255 bytes

@@ -19,7 +19,6 @@ import os
 import re
 import struct
 import sys
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -30,21 +29,11 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save
 
-from penstock.storage.files import (
-    CorruptFileError,
-    NewerVersionError,
-    StorageError,
-    WrongKindError,
-    open_file,
-    replace_file,
-)
+from penstock.storage.files import StorageError, open_file, replace_file
 
 Array = NDArray[Any]
 
-FORMAT_VERSION = 1
-# For each older format the step to the next: it gets the kind and the state and returns the state. A change of what a
-# detector stores raises FORMAT_VERSION and adds a step; tests/golden has files of every format.
-UPGRADES: dict[int, Callable[[str, dict[str, Any]], dict[str, Any]]] = {}
+FORMAT_VERSION = 1  # a change of what is stored raises it; other formats are refused
 
 MAX_HEADER = 4 * 2**20  # bytes, without the arrays
 MAX_DEPTH = 100  # of JSON
@@ -100,7 +89,7 @@ def read_state(path: str | os.PathLike[str], kind: str | None = None) -> tuple[s
 
     Safe for untrusted files: it takes about as much memory as the file is long, executes nothing and never blocks.
 
-    kind : raise a `WrongKindError` if the file is of another kind.
+    kind : raise a `StorageError` if the file is of another kind.
 
     Raises StorageError: if the file is not sound to the last byte.
     """
@@ -114,13 +103,9 @@ def read_state(path: str | os.PathLike[str], kind: str | None = None) -> tuple[s
 
 
 def _read_stream(stream: BinaryIO, size: int, kind: str | None) -> tuple[str, dict[str, Any]]:
-    version, found, state = _decode_file(stream, size)
+    found, state = _decode_file(stream, size)
     if kind is not None and found != kind:
-        raise WrongKindError(f"it holds a {found!r:.80}, not a {kind!r}")
-    for step in range(version, FORMAT_VERSION):
-        if step not in UPGRADES:
-            raise StorageError(f"it has format {step}, which this version of penstock no longer reads")
-        state = UPGRADES[step](found, state)
+        raise StorageError(f"it holds a {found!r:.80}, not a {kind!r}")
     return found, state
 
 
@@ -153,56 +138,56 @@ def _encode_file(kind: str, state: dict[str, Any]) -> list[memoryview]:
     return [whole[:start], memoryview(digest), whole[start + len(_BLANK) :]]
 
 
-def _decode_file(stream: BinaryIO, size: int) -> tuple[int, str, dict[str, Any]]:
-    """Return format, kind and state of a file of `size` bytes; every part is checked before it is used.
+def _decode_file(stream: BinaryIO, size: int) -> tuple[str, dict[str, Any]]:
+    """Return kind and state of a file of `size` bytes; every part is checked before it is used.
 
     Takes the memory of the arrays, and about that of ten headers.
     """
     first = stream.read(_LENGTH)
     length = int.from_bytes(first, "little")
     if len(first) < _LENGTH or length > size - _LENGTH:
-        raise CorruptFileError("it is cut short, or not a file saved by penstock")
+        raise StorageError("it is cut short, or not a file saved by penstock")
     if length > MAX_HEADER:
-        raise CorruptFileError(f"its header has {length:,} bytes; penstock writes at most {MAX_HEADER:,}")
+        raise StorageError(f"its header has {length:,} bytes; penstock writes at most {MAX_HEADER:,}")
     head = first + stream.read(length)
     if len(head) < _LENGTH + length:
-        raise CorruptFileError("it was cut short while being read")
+        raise StorageError("it was cut short while being read")
     start = _checksum_place(head)
     digest = hashlib.sha256(head[:start] + _BLANK.encode() + head[start + len(_BLANK) :])
     tensors = parse_json(head[_LENGTH:])
     metadata = tensors.pop("__metadata__", None) if isinstance(tensors, dict) else None
     if not isinstance(metadata, dict) or set(metadata) != {"penstock"} or type(metadata["penstock"]) is not str:
-        raise CorruptFileError("it is not a file saved by penstock")
+        raise StorageError("it is not a file saved by penstock")
     entry = parse_json(metadata["penstock"].encode("utf-8", errors="surrogatepass"))
     version, checksum = (entry.get("format"), entry.get("checksum")) if isinstance(entry, dict) else (None, None)
     if type(version) is not int or version < 1 or type(checksum) is not str:
-        raise CorruptFileError("it does not say which format it has")
+        raise StorageError("it does not say which format it has")
     newer = version > FORMAT_VERSION
     if newer:
         while chunk := stream.read(2**20):
             digest.update(chunk)
     elif set(entry) != {"checksum", "format", "kind", "penstock", "state"} or type(entry["kind"]) is not str:
-        raise CorruptFileError("its entry 'penstock' lacks a part, or has one too many")
+        raise StorageError("its entry 'penstock' lacks a part, or has one too many")
     arrays = {} if newer else _read_arrays(stream, _read_layout(tensors, size - len(head)), digest)
     if digest.hexdigest() != checksum:
-        raise CorruptFileError("it is damaged: its checksum does not match what it holds")
+        raise StorageError("it is damaged: its checksum does not match what it holds")
     if newer:
-        raise NewerVersionError(
+        raise StorageError(
             f"it was written by a newer penstock (format {version}); this one reads up to format "
             f"{FORMAT_VERSION}. Update penstock."
         )
     state = _decode(entry["state"], arrays)
     if type(state) is not dict:
-        raise CorruptFileError("its document is not a state")
+        raise StorageError("its document is not a state")
     if arrays:
-        raise CorruptFileError(f"it has an array {next(iter(arrays))!r} that belongs nowhere")
-    return version, entry["kind"], state
+        raise StorageError(f"it has an array {next(iter(arrays))!r} that belongs nowhere")
+    return entry["kind"], state
 
 
 def _checksum_place(head: bytes) -> int:
     place = head.find(_MARK)
     if place < 0:
-        raise CorruptFileError("it is not a file saved by penstock")
+        raise StorageError("it is not a file saved by penstock")
     return place + len(_MARK)
 
 
@@ -253,7 +238,7 @@ def _decode(value: Any, arrays: dict[str, Array]) -> Any:
     if set(value) == {"$array"}:
         name = value["$array"]
         if not isinstance(name, str) or name not in arrays:
-            raise CorruptFileError(f"its document names an array {name!r:.80} that is not there, or used twice")
+            raise StorageError(f"its document names an array {name!r:.80} that is not there, or used twice")
         return arrays.pop(name)
     if set(value) == {"$float"}:
         bits = value["$float"]
@@ -261,10 +246,10 @@ def _decode(value: Any, arrays: dict[str, Array]) -> Any:
             number: float = struct.unpack(">d", bytes.fromhex(bits))[0]
             if not math.isfinite(number):
                 return number
-        raise CorruptFileError(f"its document holds a float that is none: {bits!r:.80}")
+        raise StorageError(f"its document holds a float that is none: {bits!r:.80}")
     unknown = next((key for key in value if key.startswith("$") and not key.startswith("$$")), None)
     if unknown is not None:
-        raise CorruptFileError(f"its document has the unknown mark {unknown!r:.80}")
+        raise StorageError(f"its document has the unknown mark {unknown!r:.80}")
     return {key[1:] if key.startswith("$$") else key: _decode(item, arrays) for key, item in value.items()}
 
 
@@ -287,20 +272,20 @@ def _read_layout(tensors: dict[str, Any], size: int) -> list[_Slot]:
     position = 0
     for slot in slots:
         if slot.start != position:
-            raise CorruptFileError(f"its array {slot.name!r:.80} overlaps another, or there is a gap before it")
+            raise StorageError(f"its array {slot.name!r:.80} overlaps another, or there is a gap before it")
         position = slot.stop
     if position != size:
-        raise CorruptFileError(f"its arrays should take {position:,} bytes, but {size:,} are there")
+        raise StorageError(f"its arrays should take {position:,} bytes, but {size:,} are there")
     return slots
 
 
 def _read_slot(name: str, entry: Any) -> _Slot:
-    nonsense = CorruptFileError(f"its array {name!r:.80} is described in a way that makes no sense")
+    nonsense = StorageError(f"its array {name!r:.80} is described in a way that makes no sense")
     if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
         raise nonsense
     kind, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
     if not isinstance(kind, str) or kind not in _NUMPY_TYPES:
-        raise CorruptFileError(f"its array {name!r:.80} is of the unknown type {kind!r:.80}")
+        raise StorageError(f"its array {name!r:.80} is of the unknown type {kind!r:.80}")
     if not _are_counts(shape) or not _are_counts(offsets) or len(shape) > _MOST_DIMENSIONS or len(offsets) != 2:
         raise nonsense
     dtype = _NUMPY_TYPES[kind]
@@ -308,7 +293,7 @@ def _read_slot(name: str, entry: Any) -> _Slot:
     if math.prod(max(1, length) for length in shape) * dtype.itemsize > sys.maxsize:
         raise nonsense
     if offsets[1] - offsets[0] != math.prod(shape) * dtype.itemsize:
-        raise CorruptFileError(f"its array {name!r:.80} does not have as many bytes as its shape needs")
+        raise StorageError(f"its array {name!r:.80} does not have as many bytes as its shape needs")
     return _Slot(name, dtype, tuple(shape), offsets[0], offsets[1])
 
 
@@ -323,9 +308,9 @@ def _read_arrays(stream: BinaryIO, slots: list[_Slot], digest: Any) -> dict[str,
         array: Array = np.empty(slot.shape, dtype=slot.dtype)
         content: Any = array.reshape(-1).view(np.uint8)
         if stream.readinto(content) != content.size:  # type: ignore[attr-defined]
-            raise CorruptFileError("it was cut short while being read")
+            raise StorageError("it was cut short while being read")
         if slot.dtype == np.bool_ and content.size and content.max() > 1:
-            raise CorruptFileError(f"its array {slot.name!r:.80} should hold 0 and 1 only")
+            raise StorageError(f"its array {slot.name!r:.80} should hold 0 and 1 only")
         digest.update(content)
         arrays[slot.name] = array.astype(slot.dtype.newbyteorder("="), copy=False)
     return arrays
@@ -335,33 +320,31 @@ def parse_json(text: bytes) -> Any:
     """Parse untrusted JSON with limits on depth, number of values and digits; no key may come twice."""
     depth, values = measure_json(text)
     if depth > MAX_DEPTH or values > MAX_VALUES:
-        raise CorruptFileError(
-            f"its header is nested more than {MAX_DEPTH} deep or has more than {MAX_VALUES:,} values"
-        )
+        raise StorageError(f"its header is nested more than {MAX_DEPTH} deep or has more than {MAX_VALUES:,} values")
 
     def without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         result = dict(pairs)
         if len(result) < len(pairs):
-            raise CorruptFileError("its header has a key twice")
+            raise StorageError("its header has a key twice")
         return result
 
     def refuse_constant(name: str) -> Any:
-        raise CorruptFileError(f"its header holds {name}, which is not JSON")
+        raise StorageError(f"its header holds {name}, which is not JSON")
 
     def parse_int(digits: str) -> int:
         if len(digits) > MAX_DIGITS:
-            raise CorruptFileError(f"its header holds a number of {len(digits)} digits")
+            raise StorageError(f"its header holds a number of {len(digits)} digits")
         return int(digits)
 
     hooks: dict[str, Any] = {"parse_constant": refuse_constant, "parse_int": parse_int}
     try:
         return json.loads(text.decode("utf-8"), object_pairs_hook=without_duplicates, **hooks)
-    except CorruptFileError:
+    except StorageError:
         raise
     except UnicodeDecodeError:
-        raise CorruptFileError("its header is not UTF-8 text") from None
+        raise StorageError("its header is not UTF-8 text") from None
     except ValueError as error:
-        raise CorruptFileError(f"its header is not valid JSON ({error})") from None
+        raise StorageError(f"its header is not valid JSON ({error})") from None
 
 
 def measure_json(text: bytes) -> tuple[int, int]:
@@ -392,10 +375,8 @@ class Record:
         self._content: dict[str, Any] = content
         self.place = place
 
-    def only(self, *names: str, new: Mapping[str, Any] | None = None) -> Record:
-        """Raise unless the fields are exactly these. Old files lack the `new` ones and get their values."""
-        self._content = dict(new or {}) | self._content
-        names = (*names, *(new or {}))
+    def require_fields(self, *names: str) -> Record:
+        """Raise unless the fields are exactly these."""
         if set(self._content) != set(names):
             odd = sorted(set(self._content) ^ set(names))
             raise StorageError(f"{self.place} should have the fields {', '.join(names)}; too many or missing: {odd}")
@@ -416,27 +397,27 @@ class Record:
     def flag(self, name: str) -> bool:
         value = self.value(name)
         if type(value) is not bool:
-            raise self.trouble(name, "True or False")
+            raise self.error(name, "True or False")
         return value
 
     def text(self, name: str) -> str:
         value = self.value(name)
         if type(value) is not str:
-            raise self.trouble(name, "text")
+            raise self.error(name, "text")
         return value
 
     def whole(self, name: str, *, least: int, most: int | None = None) -> int:
         """Return a whole number between two bounds."""
         value = self.value(name)
         if type(value) is not int or value < least or (most is not None and value > most):
-            raise self.trouble(name, f"a whole number ≥ {least}" + (f" and ≤ {most}" if most is not None else ""))
+            raise self.error(name, f"a whole number ≥ {least}" + (f" and ≤ {most}" if most is not None else ""))
         return value
 
     def number(self, name: str, *, least: float = -math.inf, infinite: bool = False) -> float:
         """Return a float ≥ `least`; never NaN, and finite unless infinities are allowed."""
         value = self.value(name)
         if type(value) is not float or not value >= least or not (infinite or math.isfinite(value)):
-            raise self.trouble(name, f"a {'' if infinite else 'finite '}number" + _bounds(least, math.inf))
+            raise self.error(name, f"a {'' if infinite else 'finite '}number" + _bounds(least, math.inf))
         return value
 
     def array(
@@ -454,7 +435,7 @@ class Record:
         fits = isinstance(value, np.ndarray) and value.dtype == wanted and value.ndim == len(shape)
         if not fits or any(length not in (None, found) for length, found in zip(shape, value.shape, strict=True)):
             lengths = ", ".join("any" if length is None else str(length) for length in shape)
-            raise self.trouble(name, f"{wanted} of shape ({lengths})")
+            raise self.error(name, f"{wanted} of shape ({lengths})")
         seen = value[~np.isnan(value)] if missing else value
         if seen.size and wanted.kind != "b":
             low, high = seen.min(), seen.max()  # NaN, if there is one, and then no comparison holds
@@ -463,7 +444,7 @@ class Record:
         result: NDArray[Any] = value
         return result
 
-    def trouble(self, name: str, expected: str) -> StorageError:
+    def error(self, name: str, expected: str) -> StorageError:
         """Return the error to raise where a field is not what it should be."""
         value = self.value(name)
         found = f"{value.dtype} of shape {value.shape}" if isinstance(value, np.ndarray) else f"{value!r:.80}"

@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from math import isfinite
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,10 +14,9 @@ from sklearn.base import BaseEstimator, clone
 
 from penstock._types import BoolArray, FloatArray
 from penstock.registry import THRESHOLDS, did_you_mean, find_threshold, parameter_names, threshold_class
-from penstock.storage import Record
+from penstock.storage import Fields, Record, read_fields
 
 LARGEST = float(np.finfo(np.float64).max)
-LARGEST_COUNT = 2**53  # of scores in a state: sums of a thousand such counts fit into int64
 _WORDS = {"true": True, "false": False, "none": None}
 
 
@@ -29,7 +28,7 @@ class Threshold(BaseEstimator, ABC):  # type: ignore[misc]
     Parameters are checked at the first score. `set_params` discards what was learnt with other parameters.
 
     A subclass stores its parameters in `__init__` and does nothing else there; it implements `_check_parameters`,
-    `_fewest_scores`, `_begin` and `_learn`, and, if it learns, `_state` and `_restore`.
+    `_fewest_scores`, `_begin` and `_learn`, and, if it learns, `_fields`, `_state` and `_restore`.
 
     Examples
     --------
@@ -39,6 +38,7 @@ class Threshold(BaseEstimator, ABC):  # type: ignore[misc]
     (True, [False, True, False, True])
     """
 
+    _fields: ClassVar[Fields] = {}  # of `_state`
     _begun = False
     _value = math.nan
 
@@ -65,8 +65,8 @@ class Threshold(BaseEstimator, ABC):  # type: ignore[misc]
         """Return what was learnt, in copies."""
         return {}
 
-    def _restore(self, state: Record) -> None:
-        """Check all of a state, and take it over. The memory is set up and empty."""
+    def _restore(self, state: dict[str, Any], record: Record) -> None:
+        """Take over a state whose fields fit `_fields`; `record` is for errors. The memory is set up and empty."""
 
     @property
     def value(self) -> float:
@@ -132,7 +132,8 @@ class Threshold(BaseEstimator, ABC):  # type: ignore[misc]
         before = self.__dict__.copy()
         try:
             self._begin_again()
-            self._restore(Record(state, f"state of {type(self).__name__}").only(*self._state()))
+            record = Record(state, f"state of {type(self).__name__}")
+            self._restore(read_fields(record, self._fields), record)
         except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)

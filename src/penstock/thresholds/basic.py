@@ -6,15 +6,15 @@ import math
 from heapq import heappush, heapreplace
 from math import sqrt
 from numbers import Real
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from penstock._parameters import check_number, check_whole_number
 from penstock._types import FloatArray
-from penstock.storage import Record
-from penstock.thresholds.base import LARGEST_COUNT, Threshold
+from penstock.storage import Fields, Record
+from penstock.thresholds.base import Threshold
 
 _LARGEST_LEARNT = 1e140  # squares of what is far beyond it would overflow
 _LARGEST_N = 2_000_000
@@ -176,13 +176,13 @@ class MeanDeviation(Threshold):
         if count >= self.min_scores:
             self._value = mean + self.k * sqrt(squares / count)
 
+    _fields: ClassVar[Fields] = {"count": int, "mean": float, "squares": "float >=0"}
+
     def _state(self) -> dict[str, Any]:
         return {"count": self._count, "mean": self._mean, "squares": self._squares}
 
-    def _restore(self, state: Record) -> None:
-        self._count = state.whole("count", least=0, most=LARGEST_COUNT)
-        self._mean = state.number("mean")
-        self._squares = state.number("squares", least=0.0)
+    def _restore(self, state: dict[str, Any], record: Record) -> None:
+        self._count, self._mean, self._squares = state["count"], state["mean"], state["squares"]
         known = self._count >= self.min_scores
         self._value = self._mean + self.k * sqrt(self._squares / self._count) if known else math.nan
 
@@ -260,17 +260,17 @@ class TopN(Threshold):
     def _listed(self) -> list[tuple[float, int]]:
         return sorted(self._heap, reverse=True) if self._begun else []
 
+    _fields: ClassVar[Fields] = {"positions": "k int >=0", "scores": "k", "seen": int}
+
     def _state(self) -> dict[str, Any]:
         return {"positions": self.positions, "scores": self.scores, "seen": self._seen}
 
-    def _restore(self, state: Record) -> None:
-        self._seen = state.whole("seen", least=0, most=LARGEST_COUNT)
-        scores = state.array("scores", np.float64, (None,))
-        positions = state.array("positions", np.int64, (len(scores),), least=0, most=self._seen - 1)
+    def _restore(self, state: dict[str, Any], record: Record) -> None:
+        self._seen, scores, positions = state["seen"], state["scores"], state["positions"]
         if len(scores) > self.n:
-            raise state.trouble("scores", f"at most n = {self.n} numbers")
-        if len(np.unique(positions)) < len(positions):
-            raise state.trouble("positions", "different numbers")
+            raise record.error("scores", f"at most n = {self.n} numbers")
+        if len(np.unique(positions)) < len(positions) or (positions >= self._seen).any():
+            raise record.error("positions", f"different numbers below {self._seen}")
         order = np.lexsort((-positions, scores))  # an ordered list is a heap
         self._heap = list(zip(scores[order].tolist(), (-positions[order]).tolist(), strict=True))
         if len(self._heap) == self.n:

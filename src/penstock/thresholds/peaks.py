@@ -1,19 +1,18 @@
-"""Peaks over threshold (SPOT) and its version for drifting scores (DSPOT)."""
+"""Peaks over threshold (SPOT)."""
 
 from __future__ import annotations
 
 import math
-from collections import deque
 from math import isnan
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock._parameters import check_share, check_switch, check_whole_number
 from penstock._types import FloatArray
-from penstock.storage import Record, StorageError
-from penstock.thresholds.base import LARGEST, LARGEST_COUNT, Threshold
+from penstock.storage import LARGEST_WHOLE, Fields, Record, StorageError
+from penstock.thresholds.base import LARGEST, Threshold
 from penstock.thresholds.pareto import ParetoTail, fit_tail
 
 
@@ -167,6 +166,12 @@ class PeaksOverThreshold(Threshold):
         N = len(self._excesses) + float(unseen.sum())
         self._limit = min(self._level_value + self._tail.exceeded_by(self.rate * n / N), LARGEST)
 
+    _fields: ClassVar[Fields] = {
+        "calibration": "c", "level_value": ("?", float), "limit": ("?", float), "gamma": ("?", "float >=-1"),
+        "sigma": ("?", "float >=0"), "excesses": "k >0", "ceilings": "k >=0", "gaps": f"k int >=1 <={LARGEST_WHOLE}",
+        "since_peak": int,
+    }  # fmt: skip
+
     def _state(self) -> dict[str, Any]:
         known = not isnan(self._limit)
         return {
@@ -181,119 +186,25 @@ class PeaksOverThreshold(Threshold):
             "since_peak": self._since_peak,
         }
 
-    def _restore(self, state: Record) -> None:
-        calibration = state.array("calibration", np.float64, (None,))
-        if len(calibration) >= self.n_calibration:
-            raise state.trouble("calibration", f"fewer than n_calibration = {self.n_calibration} numbers")
-        self._calibration = calibration.tolist()
-        self._excesses = state.array("excesses", np.float64, (None,), least=5e-324).copy()
-        n = len(self._excesses)
+    def _restore(self, state: dict[str, Any], record: Record) -> None:
+        n = len(state["excesses"])
+        if len(state["calibration"]) >= self.n_calibration:
+            raise record.error("calibration", f"fewer than n_calibration = {self.n_calibration} numbers")
         if n > self.max_peaks:
-            raise state.trouble("excesses", f"at most max_peaks = {self.max_peaks} numbers")
-        self._ceilings = state.array("ceilings", np.float64, (n,), least=0.0).copy()
-        self._gaps = state.array("gaps", np.int64, (n,), least=1, most=LARGEST_COUNT).copy()
-        self._since_peak = state.whole("since_peak", least=0, most=LARGEST_COUNT)
-        if state.value("limit") is None:
-            known = [name for name in ("level_value", "gamma", "sigma") if state.value(name) is not None]
-            if n or self._since_peak or known:
-                raise StorageError(f"{state.place} has peaks, but no limit")
+            raise record.error("excesses", f"at most max_peaks = {self.max_peaks} numbers")
+        self._calibration, self._since_peak = state["calibration"].tolist(), state["since_peak"]
+        self._excesses, self._ceilings, self._gaps = (state[name].copy() for name in ("excesses", "ceilings", "gaps"))
+        limit, level, gamma, sigma = (state[name] for name in ("limit", "level_value", "gamma", "sigma"))
+        if limit is None:
+            if n or self._since_peak or (level, gamma, sigma) != (None, None, None):
+                raise StorageError(f"{record.place} has peaks, but no limit")
             return
-        if len(calibration):
-            raise StorageError(f"{state.place} has a limit, and still calibrates")
-        self._level_value = state.number("level_value")
-        self._limit = self._value = state.number("limit", least=self._level_value)
-        if n or state.value("gamma") is not None or state.value("sigma") is not None:
-            self._tail = ParetoTail(state.number("gamma", least=-1.0), state.number("sigma", least=0.0))
-
-
-class DriftingPeaks(PeaksOverThreshold):
-    """`PeaksOverThreshold` of what a score has above the mean of the `depth` unflagged scores before it: DSPOT.
-
-    Siffer, Fouque, Termier and Largouët (KDD 2017). The threshold, `value`, follows the scores: it is that mean plus
-    the threshold for the difference. It follows drift that is slow compared with `depth`; after a sudden lasting rise
-    the mean stops, and everything is flagged, because flagged scores are not learnt.
-
-    False alarms on independent scores of one distribution are as said in `PeaksOverThreshold`. Each score costs a sum
-    over `depth` numbers, exactly rounded, so that equal scores have equal differences.
-
-    Parameters
-    ----------
-    rate, level, n_calibration, max_peaks, expect_alarms :
-        As in `PeaksOverThreshold`, for the differences. Nothing is flagged in the first depth + n_calibration scores.
-    depth : int ≥ 1
-        How many scores the mean is taken of.
-
-    Attributes
-    ----------
-    level_value, tail :
-        As in `PeaksOverThreshold`, for the differences.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(1)
-    >>> scores = np.linspace(0.0, 50.0, 20_000) + rng.normal(size=20_000)
-    >>> threshold = DriftingPeaks(rate=1e-3, n_calibration=5000, depth=20)
-    >>> int(threshold.update_many(scores).sum())  # 15 are to be expected
-    11
-    >>> 52.0 < threshold.value < 55.0
-    True
-    """
-
-    def __init__(
-        self,
-        rate: float = 1e-3,
-        level: float = 0.98,
-        n_calibration: int = 1000,
-        max_peaks: int = 1000,
-        expect_alarms: bool = True,
-        depth: int = 50,
-    ) -> None:
-        super().__init__(rate, level, n_calibration, max_peaks, expect_alarms)
-        self.depth = depth
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_whole_number("depth", self.depth, least=1)
-
-    def _fewest_scores(self) -> int:
-        return self.depth + self.n_calibration
-
-    def _begin(self) -> None:
-        super()._begin()
-        self._recent: deque[float] = deque(maxlen=self.depth)
-        self._mean = 0.0
-
-    def _learn(self, score: float, flagged: bool) -> None:
-        if flagged:
-            return
-        if len(self._recent) == self.depth:
-            self._see(_bounded(score - self._mean))
-        self._recent.append(score)
-        self._follow()
-
-    def _follow(self) -> None:
-        try:
-            self._mean = math.fsum(self._recent) / len(self._recent)
-        except OverflowError:  # the sum of halves cannot
-            depth = len(self._recent)
-            self._mean = _bounded(2.0 * math.fsum(score / (2 * depth) for score in self._recent))
-        self._value = _bounded(self._mean + self._limit)
-
-    def _state(self) -> dict[str, Any]:
-        return super()._state() | {"recent": np.array(self._recent, dtype=np.float64)}
-
-    def _restore(self, state: Record) -> None:
-        super()._restore(state)
-        recent = state.array("recent", np.float64, (None,))
-        begun = len(self._calibration) > 0 or not math.isnan(self._limit)
-        if len(recent) > self.depth or (begun and len(recent) < self.depth):
-            raise state.trouble("recent", f"depth = {self.depth} numbers")
-        self._recent.extend(recent.tolist())
-        if len(recent):
-            self._follow()
-
-
-def _bounded(value: float) -> float:
-    """Return a value within the range of floats, for sums of huge scores; NaN stays NaN."""
-    return max(min(value, LARGEST), -LARGEST)
+        if self._calibration:
+            raise StorageError(f"{record.place} has a limit, and still calibrates")
+        if level is None or limit < level:
+            raise record.error("limit", "at least the level_value")
+        self._level_value, self._limit, self._value = level, limit, limit
+        if (gamma is None) != (sigma is None) or (n and gamma is None):
+            raise record.error("gamma", "there, and sigma too, as there are peaks")
+        if gamma is not None and sigma is not None:
+            self._tail = ParetoTail(gamma, sigma)

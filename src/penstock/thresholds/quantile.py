@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, insort
 from collections import deque
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from penstock._parameters import check_share, check_switch, check_whole_number
-from penstock.storage import Record
+from penstock.storage import Fields, Record
 from penstock.thresholds.base import Threshold, check_not_infinite
 
 _LOWEST_RATE = 1e-12  # no window is long enough for less
@@ -86,13 +86,15 @@ class RollingQuantile(Threshold):
         if len(ordered) >= self._needed:
             self._value = ordered[-self._above]
 
+    _fields: ClassVar[Fields] = {"scores": "k"}
+
     def _state(self) -> dict[str, Any]:
         return {"scores": np.array(self._arrived, dtype=np.float64)}
 
-    def _restore(self, state: Record) -> None:
-        scores = state.array("scores", np.float64, (None,))
+    def _restore(self, state: dict[str, Any], record: Record) -> None:
+        scores = state["scores"]
         if len(scores) > self.window:
-            raise state.trouble("scores", f"at most window = {self.window} numbers")
+            raise record.error("scores", f"at most window = {self.window} numbers")
         self._arrived.extend(scores.tolist())
         self._ordered = sorted(self._arrived)
         self._above = most_above(len(scores), self.rate)
