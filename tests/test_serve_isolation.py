@@ -19,7 +19,7 @@ from live_tables import wait_for
 from penstock.live import service as service_module
 from penstock.live.assets import Book
 from penstock.live.fitted import FittedScorer
-from penstock.live.service import Delivery, RefusedError
+from penstock.live.runtime import CycleTask, Delivery, RefusedError
 from penstock.live.web import LiveServer
 
 LIVE = rows()[600:700]
@@ -198,7 +198,7 @@ def test_bytes_that_wait_are_bounded(tmp_path):
     given = options(tmp_path, max_waiting=0.1)
     with LiveServer(given) as server:
         held = threading.Event()
-        server.service.act_held = server.service._put(service_module.Action(lambda now: (held.wait(30), ([], None))[1]))
+        server.service.act_held = server.service._put(CycleTask(lambda now: (held.wait(30), ([], None))[1]))
         body = csv_of(LIVE)
         found = []
 

@@ -16,7 +16,7 @@ from penstock.cli import main
 from penstock.live.api import export_frame, verdict_records
 from penstock.live.fitted import FittedScorer
 from penstock.live.options import AssetOptions
-from penstock.live.service import Delivery, RefusedError
+from penstock.live.runtime import Delivery, RefusedError
 from penstock.live.versions import add_file
 from penstock.live.web import LiveServer
 

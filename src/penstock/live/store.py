@@ -180,7 +180,8 @@ class ModelVersion:
 class Store:
     """The file of a live service, made if it is not there. Of two processes that open it, the second one is refused.
 
-    `exclusive` is False to change tokens while a service runs on the same file.
+    `exclusive` is False to change tokens while a service runs on the same file. Without a path it is kept in memory,
+    for one thread.
 
     >>> import tempfile
     >>> store = Store(Path(tempfile.mkdtemp()) / "live.db")
@@ -191,7 +192,15 @@ class Store:
     >>> store.close()
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, exclusive: bool = True) -> None:
+    def __init__(self, path: str | os.PathLike[str] | None, *, exclusive: bool = True) -> None:
+        self._readers = threading.local()
+        self._all_readers: list[sqlite3.Connection] = []
+        self._exclusive = exclusive and path is not None
+        if path is None:
+            self.path, self._lock = Path(":memory:"), os.open(os.devnull, os.O_RDWR)
+            self._writer = self._readers.connection = self._connect()
+            self._prepare()
+            return
         if not Path(path).parent.is_dir():
             raise StoreError(f"There is no folder {Path(path).parent} for the store {Path(path).name}. Make it first.")
         self.path = Path(path).resolve()  # by whatever name it is called: the lock is one
@@ -202,7 +211,6 @@ class Store:
             if exclusive and not lock(self._lock):
                 raise StoreError(f"{self.path} is used by another penstock. End it, or name another one.")
             created = not self.path.exists()
-            self._exclusive = exclusive
             if exclusive and not created:
                 self._check_log()
             self._writer = self._connect()
@@ -219,8 +227,6 @@ class Store:
         except BaseException:
             os.close(self._lock)
             raise
-        self._readers = threading.local()
-        self._all_readers: list[sqlite3.Connection] = []
 
     def _check_log(self) -> None:
         """Refuse a store that was not closed and whose log was taken away: the newest rows are in there."""

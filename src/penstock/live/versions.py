@@ -19,33 +19,32 @@ from typing import Any
 from penstock._messages import listed
 from penstock.detection import Model, load
 from penstock.io import TableOptions
-from penstock.live.options import AssetOptions
+from penstock.live.options import WatchOptions
 from penstock.live.scorers import Scorer, scorer_maker
-from penstock.live.store import AssetRecord, ModelVersion, Store
+from penstock.live.store import AssetRecord, ModelVersion, Store, StoreError
 
 log = logging.getLogger("penstock.serve")
 
 
-class SwitchError(ValueError):
+class SwitchError(StoreError):
     """A model cannot be put into use; the message says why, and what to do."""
 
 
 class ModelShelf:
     """Return what makes the scorers of the version in use, and of others; a model is read once."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self) -> None:
         self._makers: dict[tuple[str, str], Callable[[], Scorer]] = {}
         self._configured: dict[Any, tuple[str, bytes | None]] = {}
 
-    def configured(self, options: AssetOptions) -> tuple[str, bytes | None]:
+    def configured(self, options: WatchOptions) -> tuple[str, bytes | None]:
         """Return digest and file of the model that options name, as they were when this was asked first.
 
         An error says what is wrong with that model, not with the store.
         """
         key = (options.model, repr(options.threshold))
         if key not in self._configured:
-            make = scorer_maker(options.watch_options())
+            make = scorer_maker(options)
             found: tuple[str, bytes | None]
             if options.model is None:
                 settings = json.dumps(make().settings(), sort_keys=True)
@@ -56,7 +55,11 @@ class ModelShelf:
             self._makers[found[0], key[1]], self._configured[key] = make, found
         return self._configured[key]
 
-    def open(self, record: AssetRecord, options: AssetOptions) -> Callable[[], Scorer]:
+    def make(self, options: WatchOptions) -> Callable[[], Scorer]:
+        """Return what makes the scorers of the model that options name."""
+        return self._makers[self.configured(options)[0], repr(options.threshold)]
+
+    def open(self, store: Store, record: AssetRecord, options: WatchOptions) -> Callable[[], Scorer]:
         """Return what makes the scorers of an asset, inside a transaction.
 
         It is of the version in use, unless the configuration names another model than at the last start.
@@ -64,37 +67,44 @@ class ModelShelf:
         digest, data = self.configured(options)
         version, now = record.version, time.time()
         if not version or record.configured != digest:
-            version = self._store.add_model(record.id, digest, data, str(options.model or ""), "penstock", now)
-            self._store.configure_asset(record, digest)
-        mine = self._store.models_written(record.id)[version]
+            version = store.add_model(record.id, digest, data, str(options.model or ""), "penstock", now)
+            store.configure_asset(record, digest)
+        mine = store.models_written(record.id)[version]
         if mine.digest != digest:
             where = f"version {version} is in use since a switch, not the one of the configuration"
             log.info("%s: %s", record.name, where)
-        make = self._maker(mine, options)
+        make = self._maker(store, mine, options)
         settings = make().settings()
         if version == record.version and settings == record.settings:
             return make
         if record.version:
             text = "%s: the model or its threshold has changed; version %d begins with row %d"
             log.warning(text, record.name, version, record.rows + 1)
-            self._store.add_audit(now, "penstock", "new model", record.name, {"version": version, **settings})
-        self._store.use_model(record, version, settings, now)
+            store.add_audit(now, "penstock", "new model", record.name, {"version": version, **settings})
+        store.use_model(record, version, settings, now)
         return make
 
     def switch(
-        self, record: AssetRecord, options: AssetOptions, version: int, old: Scorer, *, other_columns: bool
+        self,
+        store: Store,
+        record: AssetRecord,
+        options: WatchOptions,
+        version: int,
+        old: Scorer,
+        *,
+        other_columns: bool,
     ) -> Callable[[], Scorer]:
         """Put a version into use, inside a transaction, and return what makes its scorers; SwitchError if it cannot be.
 
         old : the scorer in use. A model of other columns than that has must be asked for by `other_columns`.
         """
-        mine = self._store.models_written(record.id)
+        mine = store.models_written(record.id)
         if version not in mine:
             known = f"; there are 1 to {max(mine)}" if mine else ""
             raise SwitchError(f"{record.name} has no model version {version}{known}.")
         if version == record.version:
             raise SwitchError(f"{record.name}: version {version} is in use already.")
-        make = self._maker(mine[version], options)
+        make = self._maker(store, mine[version], options)
         scorer = make()
         gone, new = _columns(old), _columns(scorer)
         if set(gone) != set(new) and new and not other_columns:
@@ -104,22 +114,23 @@ class ModelShelf:
             text = f"Version {version} has other columns than version {record.version}: {' and '.join(parts)}. "
             text += "From the switch on, rows must bring its columns, and only these are kept; what is there stays. "
             raise SwitchError(f"{text}If that is meant, say so (--other-columns).")
-        self._store.use_model(record, version, scorer.settings(), time.time())
+        store.use_model(record, version, scorer.settings(), time.time())
         return make
 
-    def _maker(self, version: ModelVersion, options: AssetOptions) -> Callable[[], Scorer]:
+    def _maker(self, store: Store, version: ModelVersion, options: WatchOptions) -> Callable[[], Scorer]:
         key = (version.digest, repr(options.threshold))
         if key not in self._makers:
             if not version.source:
                 raise SwitchError(f"Version {version.version} learns from the rows with parameters of its own.")
             try:
-                data = self._store.model_file(version.digest)
+                data = store.model_file(version.digest)
             except LookupError as error:
                 raise SwitchError(f"{error!s:.200} Add its file again.") from None
             with tempfile.TemporaryDirectory() as folder:
                 file = Path(folder) / Path(version.source).name
                 file.write_bytes(data)
-                self._makers[key] = scorer_maker(replace(options, model=file).watch_options())
+                given: dict[str, Any] = dict.fromkeys(options.online_parameters())  # of a model without a file
+                self._makers[key] = scorer_maker(replace(options, model=file, **given))
         return self._makers[key]
 
 
