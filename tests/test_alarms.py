@@ -266,12 +266,13 @@ def test_an_alarm_says_since_when_which_sensors_and_which_moved_first() -> None:
     alarm = book.alarm("u-1")
     assert (alarm.score, alarm.expected_by_chance, alarm.last) == (12.0, 0.01 / 7, 420.0)
     assert alarm_in_words(alarm) == (
-        "u: oil high; 61.5, expected 57, before 56; first to move: flow, oil; by chance once in 700 days"
+        "u: oil high; 61.5, expected 57, before 56; first to move: flow, oil; by chance fewer than 0.05 in 1 day"
     )
-    rates = {3.8e-4: "once in 2,630 days", 0.3: "once in 3.33 days", 2.5: "2.5 times a day"}
-    rates |= {1e-4: "once in 10,000 days", 2e-11: "less than once in 10,000 days"}
+    rates = {0.0: "fewer than 0.05", 2e-11: "fewer than 0.05", 0.06: "about 0.06", 0.3: "about 0.3", 2.5: "about 2.5"}
     for often, words in rates.items():
-        assert alarm_in_words(replace(alarm, expected_by_chance=often)).endswith(f"by chance {words}")
+        assert alarm_in_words(replace(alarm, expected_by_chance=often)).endswith(f"by chance {words} in 1 day")
+    long = replace(alarm, expected_by_chance=0.02, last=alarm.since + 2.5 * 86_400)
+    assert alarm_in_words(long).endswith("by chance about 0.06 in 3 days")
 
 
 def test_an_alarm_worked_by_people() -> None:

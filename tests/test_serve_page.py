@@ -171,6 +171,23 @@ def closed_alarm(folder):
     return running, client, alarm
 
 
+def test_an_alarm_is_labelled_before_it_is_acknowledged_and_the_label_is_taken_back(browser, tmp_path):
+    with LiveServer(options(tmp_path)) as running, opened(browser, running.url) as page:
+        client = Client(running.url)
+        assert client.samples(csv_of(rows(n=1200, fault=range(700, 750))[600:730]))[0] == 200
+        page.locator("#alarm-rows tr").first.click()
+        page.fill("#who", "Bob")
+        page.locator("#reasons label", has_text="maintenance").click()
+        page.click("[data-action=label]")
+        page.locator("#labels li", has_text="Label: maintenance · by Bob").wait_for()
+        assert page.locator("[data-action=acknowledge]").is_visible()
+        page.click("#labels button")
+        page.locator("#labels li button").wait_for(state="detached")
+        (alarm,) = client.get("alarms")
+        assert "acknowledged" not in alarm["state"]
+        assert [each["withdrawn_by"] for each in client.get("labels")] == ["Bob"]
+
+
 def test_a_closed_alarm_is_labelled_changed_undone_and_commented(browser, tmp_path):
     running, client, alarm = closed_alarm(tmp_path)
     reasons = client.get("status")["reasons"]
