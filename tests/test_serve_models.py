@@ -18,8 +18,7 @@ from penstock.live import Monitor, Observer, WatchOptions
 from penstock.live.api import export_frame, verdict_records
 from penstock.live.fitted import FittedScorer
 from penstock.live.options import AssetOptions
-from penstock.live.runtime import Delivery, RefusedError
-from penstock.live.versions import add_file
+from penstock.live.runtime import Delivery, RefusedError, add_file
 from penstock.live.web import LiveServer
 
 ROWS = rows(n=1200, fault=[*range(700, 730), *range(1000, 1030)])
@@ -360,7 +359,7 @@ def test_a_switch_that_fails_leaves_the_model_in_use_whatever_it_fails_of(tmp_pa
 
         with monkeypatch.context() as patch:
             patch.setattr("penstock.live.assets.Asset.switched", fail)
-            patch.setattr("penstock.live.versions.scorer_maker", fail)
+            patch.setattr("penstock.live.runtime.scorer_maker", fail)
             with pytest.raises(RefusedError, match="an odd model"):
                 service.use_model("unit1", newer, "Ada").result(30)
         bring(service, 700, 800)

@@ -10,8 +10,8 @@ from browser_pages import opened_page
 from live_service import Client, csv_of, model, options, rows
 
 from penstock import fit_model
+from penstock.live.runtime import add_file
 from penstock.live.store import Store
-from penstock.live.versions import add_file
 from penstock.live.web import LiveServer
 
 pytestmark = pytest.mark.browser

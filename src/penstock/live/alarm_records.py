@@ -37,10 +37,10 @@ class Sensor:
     state: str = ""
 
 
-class Readings(Mapping[str, float]):
+class SensorReadings(Mapping[str, float]):
     """The readings of a row by the name of the sensor, without those that are missing (NaN); made without a copy.
 
-    >>> dict(Readings({"flow": 0, "head": 1}, [3.5, float("nan")]))
+    >>> dict(SensorReadings({"flow": 0, "head": 1}, [3.5, float("nan")]))
     {'flow': 3.5}
     """
 
@@ -59,9 +59,9 @@ class Readings(Mapping[str, float]):
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
-    def copied(self) -> Readings:
+    def copied(self) -> SensorReadings:
         """Return the same with a row of its own, which keeps no larger array in memory."""
-        return Readings(self._places, [float(value) for value in self._row])
+        return SensorReadings(self._places, [float(value) for value in self._row])
 
 
 @dataclass(frozen=True)
@@ -312,24 +312,25 @@ Event = Change | Notification
 
 
 @dataclass(frozen=True)
-class Action:
-    """What a person can do with an alarm: the states that it needs, and those that it sets."""
+class AlarmAction:
+    """What a person can do with an alarm: what it is then, the states that it needs, and those that it sets."""
 
-    needs: dict[str, bool]
-    sets: dict[str, bool]
+    done: str
+    needs: dict[str, bool] = field(default_factory=dict)
+    sets: dict[str, bool] = field(default_factory=dict)
 
 
 ACTIONS = {
-    "acknowledged": Action({"acknowledged": False}, {"acknowledged": True}),
-    "confirmed": Action({"acknowledged": True, "confirmed": False}, {"confirmed": True}),
-    "reset": Action({"latched": True, "active": False, "acknowledged": True}, {"latched": False}),
-    "shelved": Action({}, {"shelved": True}),
-    "unshelved": Action({"shelved": True}, {"shelved": False}),
-    "suppressed": Action({"suppressed": False}, {"suppressed": True}),
-    "unsuppressed": Action({"suppressed": True}, {"suppressed": False}),
-    "out of service": Action({"out_of_service": False}, {"out_of_service": True}),
-    "in service": Action({"out_of_service": True}, {"out_of_service": False}),
-    "commented": Action({}, {}),
+    "acknowledge": AlarmAction("acknowledged", {"acknowledged": False}, {"acknowledged": True}),
+    "confirm": AlarmAction("confirmed", {"acknowledged": True, "confirmed": False}, {"confirmed": True}),
+    "reset": AlarmAction("reset", {"latched": True, "active": False, "acknowledged": True}, {"latched": False}),
+    "shelve": AlarmAction("shelved", sets={"shelved": True}),
+    "unshelve": AlarmAction("unshelved", {"shelved": True}, {"shelved": False}),
+    "suppress": AlarmAction("suppressed", {"suppressed": False}, {"suppressed": True}),
+    "unsuppress": AlarmAction("unsuppressed", {"suppressed": True}, {"suppressed": False}),
+    "out_of_service": AlarmAction("out of service", {"out_of_service": False}, {"out_of_service": True}),
+    "in_service": AlarmAction("in service", {"out_of_service": True}, {"out_of_service": False}),
+    "comment": AlarmAction("commented"),
 }
 
 

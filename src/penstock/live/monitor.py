@@ -32,10 +32,9 @@ from penstock.live.alarm_files import AlarmClock, event_line, read_labels, strea
 from penstock.live.alarms import Event
 from penstock.live.assets import Asset, Book, ScoredBatch, known_labels
 from penstock.live.options import AlarmRules, WatchOptions
-from penstock.live.runtime import BatchReport, CycleWork, Runtime
+from penstock.live.runtime import BatchReport, CycleWork, ModelShelf, Runtime
 from penstock.live.scorers import Scorer
 from penstock.live.store import AssetRecord, Store, StoreError
-from penstock.live.versions import ModelShelf
 
 # Options that decide how rows are read: a state belongs to them.
 _READING = ("format", "delimiter", "time", "columns", "exclude", "timezone", "day_first", "time_format", "max_ahead",
@@ -241,8 +240,8 @@ class Monitor(Runtime):
             if changed:
                 more = _MODELS if "model was" in changed else ""
                 raise StoreError(f"The --state {options.state} was made with other settings: {changed}. {_ANEW}{more}")
-            for name, count in Counts(**record.counts).__dict__.items():
-                _whole(count, name)
+            for count in vars(Counts(**record.counts)).values():
+                _whole(count)
             marks = {name: _output_mark(positions.pop(name, None)) for name in ("output", "alarms")}
             with store.transaction():
                 make = self._shelf.open(store, record, options)
@@ -430,15 +429,13 @@ def differences(saved: dict[str, Any], now: dict[str, Any]) -> str:
 
 
 def _output_mark(mark: Any) -> OutputMark | None:
-    """Return the mark of an output; None if it went where nothing can be taken back."""
+    """Return the mark of an output; None if it went where nothing can be taken back. ValueError if it is none."""
     if mark is None:
         return None
-    if not isinstance(mark, dict) or not isinstance(mark.get("tail"), str):
-        raise StoreError(f"What the --state says of an output makes no sense. {_ANEW}")
-    return {"length": _whole(mark.get("length"), "output"), "tail": mark["tail"]}
+    return {"length": _whole(mark["length"]), "tail": str(mark["tail"])}
 
 
-def _whole(value: object, name: str) -> int:
+def _whole(value: object) -> int:
     if type(value) is not int or value < 0:
-        raise StoreError(f"What the --state says of {name} is {value!r:.40}, not a whole number ≥ 0. {_ANEW}")
+        raise ValueError(f"{value!r:.40} is not a whole number ≥ 0")
     return value

@@ -18,7 +18,7 @@ from penstock._types import BoolArray, FloatArray, StreamScores
 from penstock.detectors.online import OnlineNSNMF
 from penstock.explain import Label, Pattern, strongest
 from penstock.io import Aligning, Batch, InputError, TableOptions, is_number, plain_alignment, quoted
-from penstock.live.alarms import Readings, Sensor, Verdict
+from penstock.live.alarms import Sensor, SensorReadings, Verdict
 from penstock.live.options import WatchOptions
 from penstock.thresholds import ConformalPValue, Threshold, parse_threshold
 
@@ -74,7 +74,7 @@ class Verdicts:
         sensors = [self._sensors(place, names) if is_named else () for place, is_named in enumerate(named.tolist())]
         chances = [math.nan] * len(assets) if self.expected_by_chance is None else self.expected_by_chance.tolist()
         numbers = [map(_finite, each) for each in (scores.scores.tolist(), scores.thresholds.tolist(), chances)]
-        readings = [Readings(places, row) for row in self.readings]
+        readings = [SensorReadings(places, row) for row in self.readings]
         reasons = [self.reasons.get(place, "") for place in range(len(assets))]
         empty: Any = np.isnan(self.readings).all(axis=1)
         patterns = [self._pattern(place, names) if flag else None for place, flag in enumerate(scores.flags.tolist())]

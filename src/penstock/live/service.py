@@ -31,10 +31,9 @@ from penstock.live.alarm_records import label_alarm
 from penstock.live.alarms import Alarm, Change, Event, Notification, Verdict
 from penstock.live.assets import MOST_FAULTS, Asset, Book, ScoredBatch, known_labels
 from penstock.live.options import AssetOptions, ServeOptions, WatchOptions
-from penstock.live.runtime import BatchReport, CycleTask, CycleWork, Delivery, RefusedError, Runtime
+from penstock.live.runtime import BatchReport, CycleTask, CycleWork, Delivery, ModelShelf, RefusedError, Runtime
 from penstock.live.scorers import Scorer
 from penstock.live.store import AssetRecord, Store, StoreError, StoreFullError
-from penstock.live.versions import ModelShelf
 
 log = logging.getLogger("penstock.serve")
 _MOST_JOBS = 256  # deliveries and actions in one cycle
@@ -530,69 +529,54 @@ class Service(Runtime):
         self.enter_problem(f"rows of {name}", said)
 
     def _act(self, name: str, alarm: str, who: str, given: dict[str, Any], _: float) -> tuple[list[Event], Any]:
+        """Do something with an alarm; a label or a comment also if it is closed."""
+        written = next((Alarm.from_dict(each) for each in self.store.alarms_of([alarm])), None)
         book = next((each for each in self._books.values() if alarm in (a.id for a in each.book.alarms())), None)
-        if name == "label":
-            return self._label(alarm, who, given)
-        if book is None and name == "comment":
-            return self._comment_closed(alarm, who, given)
-        if book is None:
-            raise LookupError(f"There is no open alarm {alarm!r:.80}.")
-        now, hours = book.now(), given.get("hours")
-        until = None if hours is None else now + 3600 * float(hours)
+        if written is None or (book is None and name not in ("label", "comment")):
+            raise LookupError(f"There is no {'open ' if name not in ('label', 'comment') else ''}alarm {alarm!r:.80}.")
+        asset = self.assets.get(written.asset)
+        now = book.now() if book is not None else time.time() if asset is None else asset.book.now()
         words: dict[str, Any] = {key: str(given.get(key) or "") for key in ("reason", "comment")}
+        hours = given.get("hours")
+        until = None if hours is None else now + 3600 * float(hours)
         words |= {"until": until} if name == "shelve" else {}
-        before = book.book.alarm(alarm)
-        events = book.named(getattr(book.book, name)(alarm, who, now, **words))
-        if name == "acknowledge" and until is not None:  # remind me in so many hours
-            events += book.named(book.book.shelve(alarm, who, now, until, reason=words["reason"]))
-        details = {**words, "asset": before.asset, "time": now}
+        events: list[Event] = []
+        answer: Alarm | Label = written
+        if name == "label":
+            if words["reason"] not in REASONS:
+                raise RefusedError(f"The reason must be one of {', '.join(REASONS)}.")
+            events, answer = self._replace_label(written, who, now, **words)
+        elif book is None:
+            answer = self._comment_closed(written, who, now, **words)
+        else:
+            events = book.named(book.book.act(name, alarm, who, now, **words))
+            if name == "acknowledge" and until is not None:  # remind me in so many hours
+                events += book.named(book.book.act("shelve", alarm, who, now, words["reason"], until=until))
+            changed = [event.alarm for event in events if isinstance(event, Change) and event.alarm is not None]
+            answer = next((each for each in reversed(changed) if each.id == alarm), written)
+            if name == "acknowledge" and words["reason"] in REASONS:
+                events += self._replace_label(answer, who, now, **words)[0]
+        details = {**words, "asset": written.asset, "time": now}
         self.store.add_audit(time.time(), who, name.replace("_", " "), alarm, details)
-        changed = [event.alarm for event in events if isinstance(event, Change) and event.alarm is not None]
-        after = next((each for each in changed if each.id == alarm), before)
-        if name == "acknowledge" and words["reason"] in REASONS:
-            events += self._replace_label(after, words["reason"], who, now, words["comment"])[0]
-        return events, (changed[-1] if changed else before).as_dict()
-
-    def _written_alarm(self, identity: str) -> tuple[Alarm, float]:
-        """Return an alarm, open or closed, and the time of its asset's clock."""
-        for record in self.store.alarms_written([identity]):
-            alarm = Alarm.from_dict(record)
-            asset = self.assets.get(alarm.asset)
-            return alarm, time.time() if asset is None else asset.book.now()
-        raise LookupError(f"There is no alarm {identity!r:.80}.")
-
-    def _label(self, identity: str, who: str, given: dict[str, Any]) -> tuple[list[Event], Any]:
-        """Say what an alarm was, whether it is open or closed."""
-        alarm, now = self._written_alarm(identity)
-        reason, comment = (str(given.get(key) or "") for key in ("reason", "comment"))
-        if reason not in REASONS:
-            raise RefusedError(f"The reason must be one of {', '.join(REASONS)}.")
-        events, label = self._replace_label(alarm, reason, who, now, comment)
-        details = {"reason": reason, "comment": comment, "asset": alarm.asset, "time": now}
-        self.store.add_audit(time.time(), who, "label", identity, details)
-        return events, label.as_dict()
+        return events, answer.as_dict()
 
     def _replace_label(
-        self, alarm: Alarm, reason: str, who: str, now: float, comment: str
+        self, alarm: Alarm, who: str, now: float, reason: str, comment: str
     ) -> tuple[list[Event], Label]:
         """Label an alarm; the label that it had is taken back."""
         label = label_alarm(alarm, reason, who, now, self._labels.values(), comment)
         mine = [each for each in self._labels.values() if each.subject == alarm.id and each.holds]
         return self._save_labels([*(replace(each, withdrawn_by=who, withdrawn_at=now) for each in mine), label]), label
 
-    def _comment_closed(self, identity: str, who: str, given: dict[str, Any]) -> tuple[list[Event], Any]:
+    def _comment_closed(self, alarm: Alarm, who: str, now: float, reason: str, comment: str) -> Alarm:
         """Add a comment to an alarm that is closed; it stays so."""
-        alarm, now = self._written_alarm(identity)
-        reason, comment = (str(given.get(key) or "") for key in ("reason", "comment"))
         said = replace(alarm, comment=comment or alarm.comment, changes=alarm.changes + 1)
         change = Change(
-            f"{identity}.{said.changes}", now, "commented", alarm.asset, alarm.state, said, who, reason, comment
+            f"{alarm.id}.{said.changes}", now, "commented", alarm.asset, alarm.state, said, who, reason, comment
         )
-        self.store.add_change(change.id, identity, now, change.as_dict())
-        self.store.save_alarm(identity, alarm.asset, alarm.since, False, said.as_dict())
-        details = {"reason": reason, "comment": comment, "asset": alarm.asset, "time": now}
-        self.store.add_audit(time.time(), who, "comment", identity, details)
-        return [], said.as_dict()
+        self.store.add_change(change.id, alarm.id, now, change.as_dict())
+        self.store.save_alarm(alarm.id, alarm.asset, alarm.since, False, said.as_dict())
+        return said
 
     def _silence(self, pattern: str, who: str, hours: float, reason: str, _: float) -> tuple[list[Event], Any]:
         events: list[Event] = []
@@ -636,7 +620,7 @@ class Service(Runtime):
         for event in events:
             if isinstance(event, Notification):  # with the alarms as they were after their last change before it
                 wanted = dict.fromkeys((*event.new, *event.ended, *event.active))
-                message = {**event.as_dict(), "alarms": self.store.alarms_written(wanted)}
+                message = {**event.as_dict(), "alarms": self.store.alarms_of(wanted)}
                 for target in self.targets:
                     self.store.add_message(event.id, target, event.time, message)
                 continue

@@ -195,6 +195,7 @@ class Store:
     def __init__(self, path: str | os.PathLike[str] | None, *, exclusive: bool = True) -> None:
         self._readers = threading.local()
         self._all_readers: list[sqlite3.Connection] = []
+        self._writing: int | None = None  # the thread that is in a transaction
         self._exclusive = exclusive and path is not None
         if path is None:
             self.path, self._lock = Path(":memory:"), os.open(os.devnull, os.O_RDWR)
@@ -332,6 +333,7 @@ class Store:
             return
         try:
             writer.execute("BEGIN IMMEDIATE")
+            self._writing = threading.get_ident()
             yield
             writer.execute("COMMIT")
         except BaseException as error:
@@ -340,6 +342,8 @@ class Store:
             if isinstance(error, sqlite3.OperationalError) and (error.sqlite_errorcode & 0xFF) in _FULL:
                 raise StoreFullError(f"{self.path} cannot grow: {error}. Make room on the disk.") from error
             raise
+        finally:
+            self._writing = None
 
     def has_room(self) -> bool:
         """Return whether something can be written: a page of a table, which is then removed."""
@@ -353,7 +357,9 @@ class Store:
         return True
 
     def _read(self, query: str, *values: Any) -> list[sqlite3.Row]:
-        """Return the rows of a query, through the connection of this thread."""
+        """Return the rows of a query: inside a transaction of this thread as they are there, else as committed."""
+        if self._writing == threading.get_ident():
+            return self._writer.execute(query, values).fetchall()
         connection: sqlite3.Connection | None = getattr(self._readers, "connection", None)
         if connection is None:
             connection = self._readers.connection = self._connect()
@@ -469,10 +475,6 @@ class Store:
         """Return the models of an asset by their versions."""
         return {row["version"]: _model_version(row) for row in self._read(_MODELS, asset)}
 
-    def models_written(self, asset: int) -> dict[int, ModelVersion]:
-        """Return the same inside the transaction that is being written."""
-        return {row["version"]: _model_version(row) for row in self._write(_MODELS, asset)}
-
     def model_file(self, digest: str) -> bytes:
         """Return the file of a model; LookupError if it is not kept."""
         for row in self._read("SELECT data FROM model_files WHERE digest=?", digest):
@@ -490,7 +492,7 @@ class Store:
 
     def positions(self, asset: int) -> dict[str, Any]:
         """Return the position in each input of an asset, by the name of the input."""
-        rows = self._write("SELECT name, position FROM inputs WHERE asset=?", asset)
+        rows = self._read("SELECT name, position FROM inputs WHERE asset=?", asset)
         return {row["name"]: json.loads(row["position"]) for row in rows}
 
     def save_position(self, asset: int, name: str, position: Any) -> None:
@@ -590,10 +592,10 @@ class Store:
         rows = self._read(f"{query} ORDER BY began DESC, id LIMIT ?", int(only_open), asset, limit)
         return [{**json.loads(row["record"]), "open": bool(row["open"])} for row in rows]
 
-    def alarms_written(self, identities: Iterable[str]) -> list[dict[str, Any]]:
-        """Return alarms as they are inside the transaction that is being written."""
-        rows = [self._write("SELECT record FROM alarms WHERE id=?", each).fetchone() for each in identities]
-        return [json.loads(row["record"]) for row in rows if row is not None]
+    def alarms_of(self, identities: Iterable[str]) -> list[dict[str, Any]]:
+        """Return alarms by their ids."""
+        found = [self._read("SELECT record FROM alarms WHERE id=?", each) for each in identities]
+        return [json.loads(row["record"]) for rows in found for row in rows]
 
     def alarm(self, identity: str) -> dict[str, Any]:
         """Return an alarm, as `alarms` does; LookupError if there is none."""
@@ -617,13 +619,12 @@ class Store:
 
     def mark(self, name: str) -> Any:
         """Return what was kept under a name by `Service.post`; None if there is none."""
-        rows = self._read("SELECT state FROM books WHERE name=?", f"~{name}")  # no asset's group begins so
-        return json.loads(rows[0]["state"]) if rows else None
+        return self.book(f"~{name}")  # no asset's group begins so
 
     def book(self, name: str) -> Any:
         """Return a part of the state of the alarms; None if it was never saved."""
-        row = self._write("SELECT state FROM books WHERE name=?", name).fetchone()
-        return None if row is None else json.loads(row["state"])
+        rows = self._read("SELECT state FROM books WHERE name=?", name)
+        return json.loads(rows[0]["state"]) if rows else None
 
     def save_book(self, name: str, state: Any) -> None:
         """Write a part of the state of the alarms."""
