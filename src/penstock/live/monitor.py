@@ -73,7 +73,6 @@ class Observer:
     verdicts: Callable[[Counts, Batch, StreamScores], None] = lambda counts, batch, scores: None
     fault: Callable[[Fault], None] = lambda fault: None
     warning: Callable[[str], None] = lambda text: None
-    idle: Callable[[], None] = lambda: None
 
 
 class Monitor(Runtime):
@@ -292,9 +291,7 @@ class Monitor(Runtime):
         may_commit = self._begun and not self._sealed
         work.jobs += self._wanted_switches(now) if may_commit else []
         batch = None if work.jobs else self.asset.read_file(self._room())
-        if batch is None:
-            self._observer.idle()
-        else:
+        if batch is not None:
             self._answered = False
             work.read[self.asset.record.name] = [(None, batch)]
         self._lost = self._lost or bool(work.jobs)
