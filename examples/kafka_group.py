@@ -21,7 +21,7 @@ from typing import Any
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException
 
 from penstock.live.options import AlarmRules, AssetOptions, ServeOptions
-from penstock.live.service import Delivery, RefusedError
+from penstock.live.runtime import Delivery, RefusedError
 from penstock.live.web import LiveServer
 
 

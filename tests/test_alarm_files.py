@@ -196,7 +196,7 @@ def test_the_load_of_alarms() -> None:
 def test_acknowledged_alarms_count_with_the_time_they_waited() -> None:
     book = AlarmBook(RULES)
     events = book.update(Verdict("a", 60.0 * row, 9.0, 4.0) for row in range(5))
-    events += book.acknowledge("a-1", "Ada", 300)
+    events += book.act("acknowledge", "a-1", "Ada", 300)
     load = alarm_load([each for each in events if isinstance(each, Change)])
     assert (load.acknowledged, load.median_to_acknowledge) == (1, 240.0)
 

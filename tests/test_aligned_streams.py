@@ -15,7 +15,7 @@ import penstock
 from penstock.io import Aligning, InputError, plain_alignment
 from penstock.live import Monitor, WatchOptions
 from penstock.live.monitor import Observer
-from penstock.live.service import Delivery
+from penstock.live.runtime import Delivery
 
 TAGS = {"load": 60, "oil": 60, "flow": 20, "level": 300}  # seconds between readings
 

@@ -16,7 +16,8 @@ from live_tables import wait_for
 from penstock.live import Monitor, WatchOptions
 from penstock.live.api import verdict_records
 from penstock.live.options import AssetOptions
-from penstock.live.service import Delivery, RefusedError, Service
+from penstock.live.runtime import Delivery, RefusedError
+from penstock.live.service import Service
 from penstock.live.store import Store, StoreError
 from penstock.live.web import LiveServer
 

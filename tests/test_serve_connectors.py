@@ -31,7 +31,8 @@ from penstock.live.api import verdict_records
 from penstock.live.connectors import Outbox, make_inputs, make_targets
 from penstock.live.digest import DigestClock, digest_in_words, digest_page, last_moment, make_digest
 from penstock.live.options import AssetOptions, ServeOptions
-from penstock.live.service import Delivery, Service
+from penstock.live.runtime import Delivery
+from penstock.live.service import Service
 from penstock.live.store import Store
 from penstock.live.web import LiveServer
 

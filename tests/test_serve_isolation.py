@@ -9,17 +9,20 @@ import sys
 import threading
 import time
 from concurrent.futures import wait
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 from live_service import HEADER, NAMES, Client, csv_of, model, options, rows, running
 from live_tables import wait_for
 
+from penstock.io import InputError
+from penstock.live import Monitor, Observer, WatchOptions
 from penstock.live import service as service_module
 from penstock.live.assets import Book
 from penstock.live.fitted import FittedScorer
-from penstock.live.service import Delivery, RefusedError
+from penstock.live.runtime import CycleTask, Delivery, RefusedError
+from penstock.live.store import Store
 from penstock.live.web import LiveServer
 
 LIVE = rows()[600:700]
@@ -85,6 +88,36 @@ def test_a_row_of_a_file_that_raises_is_set_aside(tmp_path, fragile):
     with running(options(tmp_path, input=tmp_path / "unit1.csv")) as service:
         wait_for(lambda: len(scores_of(service)) == 99)
         assert scores_of(service) == expected
+
+
+@pytest.mark.parametrize("every", [7, 50_000])
+def test_a_row_that_raises_does_not_end_a_watch(tmp_path, fragile, every):
+    """It is set aside with its text and reason, reported and counted, also after stops in between."""
+    faults = []
+
+    def watch(name, table, state=None, stopped=lambda: False):
+        (tmp_path / f"{name}.csv").write_text(csv_of(table))
+        files = {"output": tmp_path / f"{name}.jsonl", "alarms": tmp_path / f"{name}.alarms", "state": state}
+        given = WatchOptions(tmp_path / f"{name}.csv", model=model(), snapshot_every=every, **files)
+        return Monitor(given, Observer(fault=faults.append)).run(stopped)
+
+    watch("without", LIVE.drop(LIVE.index[[3, 4, 70]]))
+    state, steps = tmp_path / "state", iter([False, False, False, True])
+    watch("bad", with_bad_rows(3, 4, 70), state, lambda: next(steps))
+    counts = watch("bad", with_bad_rows(3, 4, 70), state)
+    assert (counts.samples, counts.malformed, counts.quarantined) == (97, 0, 3)
+    assert (tmp_path / "bad.jsonl").read_bytes() == (tmp_path / "without.jsonl").read_bytes()
+    assert [fault.line for fault in faults][-1] == 72
+    assert "set aside (ZeroDivisionError: of all numbers)" in faults[-1].reason
+    with closing(Store(state / "watch.db")) as store:
+        kept = store.quarantined(store.asset("bad").id)
+    assert [json.loads(each["text"])["oil"] for each in kept] == [BAD] * 3
+    faults.clear()
+    watch("plain", with_bad_rows(3, 4, 70))  # without a state
+    assert (tmp_path / "plain.jsonl").read_bytes() == (tmp_path / "without.jsonl").read_bytes()
+    assert [fault.line for fault in faults] == [5, 6, 72]
+    with pytest.raises(InputError, match="fails on each of several rows"):
+        watch("broken", with_bad_rows(*range(10, 30)))
 
 
 def test_an_asset_that_fails_again_and_again_is_paused_and_nothing_is_lost(tmp_path, fragile, monkeypatch):
@@ -198,7 +231,7 @@ def test_bytes_that_wait_are_bounded(tmp_path):
     given = options(tmp_path, max_waiting=0.1)
     with LiveServer(given) as server:
         held = threading.Event()
-        server.service.act_held = server.service._put(service_module.Action(lambda now: (held.wait(30), ([], None))[1]))
+        server.service.act_held = server.service._put(CycleTask(lambda now: (held.wait(30), ([], None))[1]))
         body = csv_of(LIVE)
         found = []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
@@ -13,11 +14,11 @@ from live_tables import wait_for
 
 from penstock import fit_model, load_model
 from penstock.cli import main
+from penstock.live import Monitor, Observer, WatchOptions
 from penstock.live.api import export_frame, verdict_records
 from penstock.live.fitted import FittedScorer
 from penstock.live.options import AssetOptions
-from penstock.live.service import Delivery, RefusedError
-from penstock.live.versions import add_file
+from penstock.live.runtime import Delivery, RefusedError, add_file
 from penstock.live.web import LiveServer
 
 ROWS = rows(n=1200, fault=[*range(700, 730), *range(1000, 1030)])
@@ -283,3 +284,86 @@ def test_the_store_of_a_watch_has_the_version_of_its_model(tmp_path, capsys):
     (version,) = json.loads(capsys.readouterr().out)["unit1"]
     assert (version["version"], version["in_use"], version["source"]) == (1, True, str(model()))
     assert version["names"] == version["columns"] == list(NAMES)
+
+
+def watch_with(tmp_path, *more):
+    """Watch what was written of rows so far, on a state."""
+    state = ["--state", str(tmp_path / "state"), "--output", str(tmp_path / "v.jsonl"), "--quiet"]
+    return main(["watch", str(tmp_path / "unit1.csv"), "--model", str(model()), *state, *more])
+
+
+def test_another_model_for_a_watch_and_the_way_back(tmp_path, capsys):
+    """From a file, between two runs: rows after the switch are scored as by a watch that begins with that model."""
+    store, file = str(tmp_path / "state" / "watch.db"), tmp_path / "unit1.csv"
+    file.write_text(csv_of(ROWS[600:800]))
+    assert watch_with(tmp_path) == 0
+    before = (tmp_path / "v.jsonl").read_text()
+    assert main(["model", "use", str(other_model()), "--store", store, "--who", "Ada"]) == 0
+    file.write_text(csv_of(ROWS[600:1000]))
+    assert watch_with(tmp_path) == 0
+    lines = [json.loads(line) for line in (tmp_path / "v.jsonl").read_text().splitlines()]
+    assert (tmp_path / "v.jsonl").read_text().startswith(before)
+    assert [line["row"] for line in lines] == list(range(1, 401))
+    (tmp_path / "later.csv").write_text(csv_of(ROWS[800:1000]))
+    fresh = ["watch", str(tmp_path / "later.csv"), "--model", str(other_model()), "-o", str(tmp_path / "fresh"), "-q"]
+    assert main(fresh) == 0
+    expected = [json.loads(line) for line in (tmp_path / "fresh").read_text().splitlines()]
+    assert [{**line, "row": 0} for line in lines[200:]] == [{**line, "row": 0} for line in expected]
+    capsys.readouterr()
+    assert main(["model", "rollback", "--store", store]) == 0
+    assert watch_with(tmp_path) == 0
+    assert main(["model", "list", "--store", store, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out.partition("\n")[2])["unit1"]
+    assert [(each["version"], each["in_use"]) for each in found] == [(1, True), (2, False)]
+    assert main(["model", "use", "7", "--store", store]) == 2
+    assert watch_with(tmp_path, "--threshold", "0.01") == 2, "other settings are refused as before"
+
+
+def test_a_model_is_switched_while_a_watch_reads_a_pipe(tmp_path):
+    reading, writing = os.pipe()
+    given = WatchOptions(Path(f"/dev/fd/{reading}"), model=model(), output=tmp_path / "v", state=tmp_path / "state")
+    with os.fdopen(writing, "w") as pipe:
+        pipe.write(csv_of(ROWS[600:700]))
+        pipe.flush()
+        said, asked = [], []
+
+        def stopped():
+            rows = monitor.asset.record.rows
+            if rows >= 99 and not asked:
+                asked.append(add_file(monitor.store, monitor.asset.record.name, other_model("oil", "head"), "b", "Ada"))
+                with monitor.store.transaction():
+                    wanted = {"version": asked[0], "who": "Ada", "other_columns": True}
+                    monitor.store.want_model(monitor.asset.record.id, wanted)
+                monitor._next_look = 0.0
+                pipe.write(csv_of(ROWS[700:900]).partition("\n")[2])
+                pipe.flush()
+            return rows >= 299
+
+        monitor = Monitor(given, Observer(warning=said.append))
+        monitor.run(stopped)
+    lines = [json.loads(line) for line in (tmp_path / "v").read_text().splitlines()]
+    assert [line["time"] for line in lines] == ROWS["time"][600 : 600 + len(lines)].tolist(), "no row is lost"
+    assert len(lines) >= 299
+    assert any(text.startswith("Version 2 of the model from row ") for text in said)
+    assert named(lines[110:]) <= {"oil", "head"}
+
+
+@pytest.mark.parametrize("kind", [RuntimeError, AttributeError, ZeroDivisionError, MemoryError])
+def test_a_switch_that_fails_leaves_the_model_in_use_whatever_it_fails_of(tmp_path, monkeypatch, kind):
+    with running(options(tmp_path)) as service:
+        bring(service, 600, 700)
+        newer = add_file(service.store, "unit1", other_model(), "other.penstock", "Ada")
+
+        def fail(*_, **__):
+            raise kind("an odd model")
+
+        with monkeypatch.context() as patch:
+            patch.setattr("penstock.live.assets.Asset.switched", fail)
+            patch.setattr("penstock.live.runtime.scorer_maker", fail)
+            with pytest.raises(RefusedError, match="an odd model"):
+                service.use_model("unit1", newer, "Ada").result(30)
+        bring(service, 700, 800)
+        assert {each["model"] for each in verdict_records(service, "unit1")} == {1}
+        assert service.store.audit()[0]["action"] == "switch refused"
+        assert not service.problems
+        assert service.use_model("unit1", newer, "Ada").result(30)["version"] == newer

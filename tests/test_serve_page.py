@@ -10,8 +10,8 @@ from browser_pages import opened_page
 from live_service import Client, csv_of, model, options, rows
 
 from penstock import fit_model
+from penstock.live.runtime import add_file
 from penstock.live.store import Store
-from penstock.live.versions import add_file
 from penstock.live.web import LiveServer
 
 pytestmark = pytest.mark.browser
@@ -169,6 +169,23 @@ def closed_alarm(folder):
     assert client.samples(csv_of(table[900:1000]))[0] == 200
     assert not client.get(f"alarms/{alarm}")["open"]
     return running, client, alarm
+
+
+def test_an_alarm_is_labelled_before_it_is_acknowledged_and_the_label_is_taken_back(browser, tmp_path):
+    with LiveServer(options(tmp_path)) as running, opened(browser, running.url) as page:
+        client = Client(running.url)
+        assert client.samples(csv_of(rows(n=1200, fault=range(700, 750))[600:730]))[0] == 200
+        page.locator("#alarm-rows tr").first.click()
+        page.fill("#who", "Bob")
+        page.locator("#reasons label", has_text="maintenance").click()
+        page.click("[data-action=label]")
+        page.locator("#labels li", has_text="Label: maintenance · by Bob").wait_for()
+        assert page.locator("[data-action=acknowledge]").is_visible()
+        page.click("#labels button")
+        page.locator("#labels li button").wait_for(state="detached")
+        (alarm,) = client.get("alarms")
+        assert "acknowledged" not in alarm["state"]
+        assert [each["withdrawn_by"] for each in client.get("labels")] == ["Bob"]
 
 
 def test_a_closed_alarm_is_labelled_changed_undone_and_commented(browser, tmp_path):

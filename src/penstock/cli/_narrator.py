@@ -119,6 +119,7 @@ class Narrator:
         from rich.console import Group
         from rich.text import Text
 
+        self._counts = self._counts if self._watch is None else self._watch.counts
         seconds = max(time.monotonic() - self._started, 1e-9)
         rate = (self._counts.samples - self._samples_before) / seconds
         lines = [Text(f"{in_words(self._counts)}, {rate:,.0f} per second", style="bold")]
@@ -133,12 +134,16 @@ def in_words(counts: Counts) -> str:
     '1,200 samples, 1 flagged, 0 readings missing, 2 lines malformed'
     >>> in_words(Counts(samples=9, unscored=3, unknown=1))
     '9 samples, 0 flagged, 3 without a score, 0 readings missing, 1 text not learnt, 0 lines malformed'
+    >>> in_words(Counts(samples=9, quarantined=2))
+    '9 samples, 0 flagged, 0 readings missing, 0 lines malformed, 2 rows set aside'
     """
     parts = [counted(counts.samples, "sample"), f"{counts.flagged:,} flagged"]
     parts += [f"{counts.unscored:,} without a score"] if counts.unscored else []
     parts.append(f"{counted(counts.missing, 'reading')} missing")
     parts += [f"{counted(counts.unknown, 'text')} not learnt"] if counts.unknown else []
-    return ", ".join([*parts, f"{counted(counts.malformed, 'line')} malformed"])
+    parts.append(f"{counted(counts.malformed, 'line')} malformed")
+    parts += [f"{counted(counts.quarantined, 'row')} set aside"] if counts.quarantined else []
+    return ", ".join(parts)
 
 
 _NOT_A_NUMBER = re.compile(r'column ("(?:[^"\\]|\\.)*") holds .*, which is not a number')

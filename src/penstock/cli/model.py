@@ -1,4 +1,4 @@
-"""`penstock model list|use|rollback`: the versions of the model of an asset of `penstock serve`."""
+"""`penstock model list|use|rollback`: the versions of the model of an asset of `penstock serve` or `watch`."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ from penstock.live.options import ServeOptions
 if TYPE_CHECKING:
     from penstock.live.store import AssetRecord, Store
 
-model = typer.Typer(help="Versions of the models of 'penstock serve'.", no_args_is_help=True)
+model = typer.Typer(help="Versions of the models of 'penstock serve' and 'watch'.", no_args_is_help=True)
 _WAIT = 30.0  # seconds for a service to carry out a switch
 
-_StoreFile = Annotated[Path, typer.Option("--store", help="The file of the service.")]
+_StoreFile = Annotated[
+    Path, typer.Option("--store", help="The file of the service, or watch.db in the --state of a watch.")
+]
 _Asset = Annotated[str | None, typer.Option("--asset", help="Which; may be left out if there is one.")]
 _Who = Annotated[str | None, typer.Option("--who", help="Who does it, for the audit log; else the user's name here.")]
 _Columns = Annotated[bool, typer.Option("--other-columns", help="A model of other columns is meant.")]
@@ -76,11 +78,11 @@ def use(
     who: _Who = None,
     other_columns: _Columns = False,
 ) -> int:
-    """Score an asset by another model from the next row on, also while 'penstock serve' runs.
+    """Score an asset by another model from the next row on, also while 'penstock serve' or 'watch' runs.
 
     Exit code 0: done, or noted for the next start; 2: it cannot be.
     """
-    from penstock.live.versions import add_file
+    from penstock.live.runtime import add_file
 
     with plain_errors(context), opened_store(store) as opened:
         name, person = chosen_asset(opened, asset), who or getpass.getuser()
@@ -124,7 +126,7 @@ def ask_for(store: Store, name: str, version: int, who: str, *, other_columns: b
     with store.transaction():
         store.want_model(record.id, {"version": version, "who": who, "other_columns": other_columns})
     if not store.is_served():
-        print_text(printable(f"{name}: version {version} is used from the next start of penstock serve on."))
+        print_text(printable(f"{name}: version {version} is used from the next start on."))
         return 0
     while time.time() < asked + _WAIT:
         time.sleep(0.1)
@@ -152,7 +154,9 @@ def opened_store(path: Path) -> Any:
     from penstock.live.store import Store
 
     if not path.is_file():
-        raise CommandError(f"There is no store {path}: name that of penstock serve (--store).")
+        raise CommandError(
+            f"There is no store {path}: name that of penstock serve, or the watch.db of a watch (--store)."
+        )
     return closing(Store(path, exclusive=False))
 
 

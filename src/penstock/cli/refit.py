@@ -176,7 +176,7 @@ def _refit_stored(
     from penstock.explain import labels_of
     from penstock.live.refit import StoredRows
     from penstock.live.refit import refit as fit_again
-    from penstock.live.versions import add_file
+    from penstock.live.runtime import add_file
 
     with cleaning_up(), opened_store(path) as store, tempfile.TemporaryDirectory() as folder:
         name = chosen_asset(store, asset)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -263,6 +264,13 @@ class RowSource:
         self._offset, self._tail = self._feed.continue_from(file)
         self._line = line if self._offset else 0
         self._may_repeat = not self._offset or bool(position.get("may_repeat"))
+
+    def reading_with(self, options: TableOptions) -> RowSource:
+        """Return a source that goes on here with other options; of the two, only one may be read on."""
+        other = copy(self)
+        other._options = options
+        other._parser = None if self._parser is None else restore_parser(self._parser.state(), options)
+        return other
 
     def close(self) -> None:
         self._feed.close()

@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
+from penstock._messages import counted
+from penstock.certainty import about_figure
 from penstock.explain import Label, Pattern, new_label_id
 
 ALARM, NO_DATA, STALE_MODEL = "alarm", "no data", "stale model"  # what an alarm is about
 LEADING = 3  # sensors that say whether two incidents have the same cause
-_MOST_DAYS = 10_000  # between alarms by chance: a smaller rate is too far from what was learnt to be given
 
 
 class AlarmError(ValueError):
@@ -36,10 +37,10 @@ class Sensor:
     state: str = ""
 
 
-class Readings(Mapping[str, float]):
+class SensorReadings(Mapping[str, float]):
     """The readings of a row by the name of the sensor, without those that are missing (NaN); made without a copy.
 
-    >>> dict(Readings({"flow": 0, "head": 1}, [3.5, float("nan")]))
+    >>> dict(SensorReadings({"flow": 0, "head": 1}, [3.5, float("nan")]))
     {'flow': 3.5}
     """
 
@@ -58,9 +59,9 @@ class Readings(Mapping[str, float]):
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
-    def copied(self) -> Readings:
+    def copied(self) -> SensorReadings:
         """Return the same with a row of its own, which keeps no larger array in memory."""
-        return Readings(self._places, [float(value) for value in self._row])
+        return SensorReadings(self._places, [float(value) for value in self._row])
 
 
 @dataclass(frozen=True)
@@ -311,24 +312,25 @@ Event = Change | Notification
 
 
 @dataclass(frozen=True)
-class Action:
-    """What a person can do with an alarm: the states that it needs, and those that it sets."""
+class AlarmAction:
+    """What a person can do with an alarm: what it is then, the states that it needs, and those that it sets."""
 
-    needs: dict[str, bool]
-    sets: dict[str, bool]
+    done: str
+    needs: dict[str, bool] = field(default_factory=dict)
+    sets: dict[str, bool] = field(default_factory=dict)
 
 
 ACTIONS = {
-    "acknowledged": Action({"acknowledged": False}, {"acknowledged": True}),
-    "confirmed": Action({"acknowledged": True, "confirmed": False}, {"confirmed": True}),
-    "reset": Action({"latched": True, "active": False, "acknowledged": True}, {"latched": False}),
-    "shelved": Action({}, {"shelved": True}),
-    "unshelved": Action({"shelved": True}, {"shelved": False}),
-    "suppressed": Action({"suppressed": False}, {"suppressed": True}),
-    "unsuppressed": Action({"suppressed": True}, {"suppressed": False}),
-    "out of service": Action({"out_of_service": False}, {"out_of_service": True}),
-    "in service": Action({"out_of_service": True}, {"out_of_service": False}),
-    "commented": Action({}, {}),
+    "acknowledge": AlarmAction("acknowledged", {"acknowledged": False}, {"acknowledged": True}),
+    "confirm": AlarmAction("confirmed", {"acknowledged": True, "confirmed": False}, {"confirmed": True}),
+    "reset": AlarmAction("reset", {"latched": True, "active": False, "acknowledged": True}, {"latched": False}),
+    "shelve": AlarmAction("shelved", sets={"shelved": True}),
+    "unshelve": AlarmAction("unshelved", {"shelved": True}, {"shelved": False}),
+    "suppress": AlarmAction("suppressed", {"suppressed": False}, {"suppressed": True}),
+    "unsuppress": AlarmAction("unsuppressed", {"suppressed": True}, {"suppressed": False}),
+    "out_of_service": AlarmAction("out of service", {"out_of_service": False}, {"out_of_service": True}),
+    "in_service": AlarmAction("in service", {"out_of_service": True}, {"out_of_service": False}),
+    "comment": AlarmAction("commented"),
 }
 
 
@@ -339,7 +341,7 @@ def alarm_in_words(alarm: Alarm) -> str:
     >>> sensor = AlarmSensor("oil_temp", 3.0, 4.5, 61.5, 0.0, 56.0)
     >>> chance = {"expected_by_chance": 0.01}
     >>> alarm_in_words(Alarm("a-1", "a", ALARM, "oil_temp high", state, 0, 0, 0, **chance, sensors=(sensor,)))
-    'a: oil_temp high; 61.5, expected 57, before 56; by chance once in 100 days'
+    'a: oil_temp high; 61.5, expected 57, before 56; by chance fewer than 0.05 in 1 day'
     """
     words = alarm.cause if alarm.about == ALARM or not alarm.reason else f"{alarm.cause} ({alarm.reason})"
     for sensor in islice(alarm.sensors, 1):
@@ -348,11 +350,9 @@ def alarm_in_words(alarm: Alarm) -> str:
             words += "" if sensor.before is None else f", before {sensor.before:.4g}"
     if len(alarm.sensors) > 1:
         words += f"; first to move: {', '.join(alarm.moved_first[:LEADING])}"
-    often = alarm.expected_by_chance
-    if often is not None and often > 0:
-        days = float(f"{1 / max(often, 1 / _MOST_DAYS):.3g}")
-        seldom = f"{'less than ' if often < 1 / _MOST_DAYS else ''}once in {days:{',.0f' if days >= 100 else 'g'}} days"
-        words += f"; by chance {seldom if often < 1 else f'{often:.2g} times a day'}"
+    if alarm.expected_by_chance is not None:
+        days = max(1, math.ceil((alarm.last - alarm.since) / 86_400))  # in less than a day a rate is no figure
+        words += f"; by chance {about_figure(alarm.expected_by_chance * days)} in {counted(days, 'day')}"
     words += f"; known: {alarm.known_as}" if alarm.known_as else ""
     return f"{alarm.asset}: {words}"
 

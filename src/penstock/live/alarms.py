@@ -32,8 +32,8 @@ from penstock.live.alarm_records import (
     Change,
     Event,
     Notification,
-    Readings,
     Sensor,
+    SensorReadings,
     Silence,
     Verdict,
     alarm_in_words,
@@ -41,8 +41,24 @@ from penstock.live.alarm_records import (
 from penstock.live.options import AlarmRules
 
 __all__ = [
-    "ACTIONS", "ALARM", "NO_DATA", "STALE_MODEL", "Alarm", "AlarmBook", "AlarmError", "AlarmRules", "AlarmSensor",
-    "AlarmState", "Change", "Event", "Notification", "Readings", "Sensor", "Silence", "Verdict", "alarm_in_words",
+    "ACTIONS",
+    "ALARM",
+    "NO_DATA",
+    "STALE_MODEL",
+    "Alarm",
+    "AlarmBook",
+    "AlarmError",
+    "AlarmRules",
+    "AlarmSensor",
+    "AlarmState",
+    "Change",
+    "Event",
+    "Notification",
+    "Sensor",
+    "SensorReadings",
+    "Silence",
+    "Verdict",
+    "alarm_in_words",
 ]  # fmt: skip
 
 _MOST_SENSORS = 12  # of an alarm
@@ -124,7 +140,7 @@ class AlarmBook:
     [('raised', 480.0), ('new', 510.0)]
     >>> [alarm.id for alarm in book.active()]
     ['unit1-1']
-    >>> [event.alarm.state.names() for event in book.acknowledge("unit1-1", "Ada", 700.0, "fault")]
+    >>> [event.alarm.state.names() for event in book.act("acknowledge", "unit1-1", "Ada", 700.0, "fault")]
     [['active', 'acknowledged']]
     >>> AlarmBook.restore(book.state()).active() == book.active()
     True
@@ -165,7 +181,7 @@ class AlarmBook:
             self._take(verdict)
         for name in {verdict.asset for verdict in every}:
             asset = self._assets[name]
-            if isinstance(asset.before, Readings):
+            if isinstance(asset.before, SensorReadings):
                 asset.before = asset.before.copied()
         return self._taken()
 
@@ -202,51 +218,47 @@ class AlarmBook:
 
     # What people do. An action that is not possible is an AlarmError, and has changed nothing.
 
-    def acknowledge(self, alarm_id: str, who: str, now: float, reason: str = "", comment: str = "") -> list[Event]:
-        """Note that a person has seen the alarm."""
-        return self._act("acknowledged", alarm_id, now, who, reason, comment, acknowledged_by=who, acknowledged_at=now)
-
-    def confirm(self, alarm_id: str, who: str, now: float, reason: str = "", comment: str = "") -> list[Event]:
-        """Note that what had to be done was done; the alarm must be acknowledged."""
-        return self._act("confirmed", alarm_id, now, who, reason, comment)
-
-    def reset(self, alarm_id: str, who: str, now: float, reason: str = "", comment: str = "") -> list[Event]:
-        """End the latching of an alarm that has ended and is acknowledged."""
-        return self._act("reset", alarm_id, now, who, reason, comment)
-
-    def shelve(
-        self, alarm_id: str, who: str, now: float, until: float | None, reason: str = "", comment: str = ""
+    def act(
+        self,
+        action: str,
+        alarm_id: str,
+        who: str,
+        now: float,
+        reason: str = "",
+        comment: str = "",
+        until: float | None = None,
     ) -> list[Event]:
-        """Put an alarm aside until a time; None: until it has ended. Once more: with another end."""
-        if until is not None and not now < until < math.inf:
+        """Do one of `ACTIONS` for a person, after the timers that are due; AlarmError if it cannot be done.
+
+        until : when an alarm comes back that is shelved, again with another end if it was; None: when it has ended.
+        """
+        _check_person(who)
+        before = self.alarm(alarm_id)
+        changed: dict[str, Any] = {}
+        if action == "acknowledge":
+            changed = {"acknowledged_by": who, "acknowledged_at": now}
+        elif action in ("shelve", "unshelve"):
+            changed = {"shelved_until": until}
+        if action == "shelve" and until is not None and not now < until < math.inf:
             raise AlarmError(f"Alarm {alarm_id!r:.80} must be shelved until a time in the future.")
-        if until is None and not self.alarm(alarm_id).state.active:
+        if action == "shelve" and until is None and not before.state.active:
             raise AlarmError(f"Alarm {alarm_id!r:.80} has ended: shelve it until a time.")
-        return self._act("shelved", alarm_id, now, who, reason, comment, shelved_until=until)
-
-    def unshelve(self, alarm_id: str, who: str, now: float, reason: str = "", comment: str = "") -> list[Event]:
-        """Take an alarm back from the shelf."""
-        return self._act("unshelved", alarm_id, now, who, reason, comment, shelved_until=None)
-
-    def suppress(self, alarm_id: str, who: str, now: float, reason: str = "", comment: str = "") -> list[Event]:
-        """Suppress an alarm, for a reason of the plant (a part that does not run)."""
-        return self._act("suppressed", alarm_id, now, who, reason, comment)
-
-    def unsuppress(self, alarm_id: str, who: str, now: float, reason: str = "", comment: str = "") -> list[Event]:
-        """End the suppression."""
-        return self._act("unsuppressed", alarm_id, now, who, reason, comment)
-
-    def out_of_service(self, alarm_id: str, who: str, now: float, reason: str = "", comment: str = "") -> list[Event]:
-        """Take an alarm out of service, for maintenance."""
-        return self._act("out of service", alarm_id, now, who, reason, comment)
-
-    def in_service(self, alarm_id: str, who: str, now: float, reason: str = "", comment: str = "") -> list[Event]:
-        """Put an alarm in service again."""
-        return self._act("in service", alarm_id, now, who, reason, comment)
-
-    def comment(self, alarm_id: str, who: str, now: float, reason: str = "", comment: str = "") -> list[Event]:
-        """Add a comment."""
-        return self._act("commented", alarm_id, now, who, reason, comment)
+        saved, known = deepcopy(vars(self)), ACTIONS[action]
+        try:
+            self._pass_time(now)
+            alarm = self.alarm(alarm_id)
+            for name, value in known.needs.items():
+                if getattr(alarm.state, name) != value:
+                    is_so = ("not " if value else "") + name.replace("_", " ")
+                    raise AlarmError(f"Alarm {alarm_id} cannot be {known.done}: it is {is_so}.")
+        except AlarmError:
+            vars(self).update(saved)
+            raise
+        state = replace(alarm.state, **known.sets)
+        said = replace(alarm, reason=reason or alarm.reason, comment=comment or alarm.comment)
+        self._change(known.done, replace(said, state=state, **changed), alarm.state, now, (who, reason, comment))
+        self._pass_time(now)
+        return self._taken()
 
     def silence(
         self, pattern: str, who: str, now: float, until: float, reason: str = "", comment: str = ""
@@ -680,29 +692,6 @@ class AlarmBook:
     def _taken(self) -> list[Event]:
         events, self._events = self._events, []
         return events
-
-    def _act(
-        self, kind: str, alarm_id: str, now: float, who: str, reason: str, comment: str, **changed: Any
-    ) -> list[Event]:
-        """Carry out an action of a person, after the timers that are due."""
-        _check_person(who)
-        self.alarm(alarm_id)
-        saved = deepcopy(vars(self))
-        try:
-            self._pass_time(now)
-            alarm, action = self.alarm(alarm_id), ACTIONS[kind]
-            for name, value in action.needs.items():
-                if getattr(alarm.state, name) != value:
-                    is_so = ("not " if value else "") + name.replace("_", " ")
-                    raise AlarmError(f"Alarm {alarm_id} cannot be {kind}: it is {is_so}.")
-        except AlarmError:
-            vars(self).update(saved)
-            raise
-        state = replace(alarm.state, **action.sets)
-        said = replace(alarm, reason=reason or alarm.reason, comment=comment or alarm.comment)
-        self._change(kind, replace(said, state=state, **changed), alarm.state, now, (who, reason, comment))
-        self._pass_time(now)
-        return self._taken()
 
 
 def _packed_asset(asset: _Asset) -> dict[str, Any]:

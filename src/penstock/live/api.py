@@ -35,7 +35,8 @@ from penstock.live.alarms import Alarm, Change, alarm_in_words
 from penstock.live.assets import Asset, known_labels
 from penstock.live.connectors import as_lines
 from penstock.live.nearest import nearest_normal
-from penstock.live.service import ENGINEER_ACTIONS, OPERATOR_ACTIONS, Delivery, RefusedError, Service
+from penstock.live.runtime import Delivery, RefusedError
+from penstock.live.service import ENGINEER_ACTIONS, OPERATOR_ACTIONS, Service
 from penstock.live.store import ModelVersion
 from penstock.report import as_csv
 

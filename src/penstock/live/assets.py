@@ -1,4 +1,4 @@
-"""One asset of a live service while it runs: its rows and its model; and the alarms of a group of assets."""
+"""One asset while it runs: its rows and its model; and the alarms of a group of assets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -23,12 +23,14 @@ from penstock.io import (
     AlignedSource,
     AnySource,
     Batch,
+    Fault,
     Feed,
     InputError,
     RowSource,
     TimeProgress,
     is_missing,
 )
+from penstock.live.alarm_files import AlarmClock
 from penstock.live.alarms import AlarmBook, Event, Notification, Verdict
 from penstock.live.options import AlarmRules, WatchOptions
 from penstock.live.scorers import Scorer, Verdicts
@@ -36,8 +38,8 @@ from penstock.live.store import AssetRecord, Judged, Readings, Store
 from penstock.storage import state_from_bytes, state_to_bytes
 
 log = logging.getLogger("penstock.serve")
+log.addHandler(logging.NullHandler())  # without a service nothing is logged: what happens is reported
 _KIND = "penstock.live"
-N_VARIABLES = 3  # named for each flagged row
 _LATELY = 500  # rows: how many of the last have no score is shown
 _MOST_LINES = 2000  # of a file in one cycle
 _MOST_ROWS, _MOST_COLUMNS = 20_000, 2_000  # of a delivery: the others wait while it is scored
@@ -48,8 +50,34 @@ _NUMERIC_TIME = re.compile(rb'"(time|timestamp|date|datetime|ts?|t_stamp|_time)"
 _STATE_ROWS, _STATE_SECONDS = 5000, 30.0  # after which a model's state is saved
 
 
+@dataclass(frozen=True)
+class ScoredBatch:
+    """Rows of an asset with their verdicts.
+
+    batch : the rows.
+    readings, judged : the same for the store; None if there is no row.
+    verdicts : for the alarms; none where there are none.
+    unknown_texts : by column, what the model has not learnt.
+    refused, failed : by place among the rows that came, why the model cannot use a row, and how it failed on one.
+    """
+
+    batch: Batch
+    readings: Readings | None = None
+    judged: Judged | None = None
+    verdicts: list[Verdict] = field(default_factory=list)
+    unknown_texts: Iterable[tuple[str, str]] = ()
+    refused: dict[int, str] = field(default_factory=dict)
+    failed: dict[int, str] = field(default_factory=dict)
+
+
 class Asset:
-    """One asset while it runs: its scorer, its file, and how posted rows are laid out."""
+    """One asset while it runs: its scorer, its file, and how posted rows are laid out.
+
+    positions : where its inputs are; it goes on there.
+    rows : a feed of rows, or a source that is to be read on; None if they are posted.
+    clock : for rows of a record; None: they are of the present.
+    has_alarms : whether verdicts for alarms are made.
+    """
 
     book: Book
 
@@ -59,12 +87,15 @@ class Asset:
         options: WatchOptions,
         make: Callable[[], Scorer],
         positions: dict[str, Any],
-        feed: Feed | None,
+        rows: Feed | RowSource | None,
+        clock: AlarmClock | None = None,
         *,
-        of_the_present: bool,
+        has_alarms: bool = True,
     ) -> None:
         self.record, self.positions, self._make = record, positions, make
-        self._strict, self._of_the_present = options.strict, of_the_present
+        self.clock, self.has_alarms = clock, has_alarms
+        self._strict, self._n_variables = options.strict, options.n_variables
+        self._unsaved: list[Batch] | None = None if clock is None else []  # scored since the state, if not in a store
         self.bad_rows = 0  # that could not be scored, one after the other
         self.last_bad = -math.inf  # when there was one
         scorer = self.scorer = self._saved_scorer()
@@ -88,12 +119,22 @@ class Asset:
                 positions |= {"file": {**positions["file"], "aligner": None}} if "file" in positions else {}
             if waiting is not None:
                 self.aligning.restore(waiting)
+        self.rows: RowSource | None = None
         self.source: AnySource | None = None
-        if feed is not None:
-            self.source = self._rows(feed)
-            if "file" in positions:
+        if rows is not None:
+            goes_on = isinstance(rows, RowSource)
+            self.rows = rows.reading_with(self._table) if isinstance(rows, RowSource) else self._read_rows(rows)
+            self.source = self._aligned(self.rows)
+            if "file" in positions and not goes_on:
                 self.source.continue_from(positions.pop("file"))
-                self.progress = self.source.progress
+            self.progress = self.source.progress
+
+    def switched(self, record: AssetRecord, options: WatchOptions, make: Callable[[], Scorer]) -> Asset:
+        """Return the same asset with another model, which goes on here."""
+        waiting = {} if self.aligning is None else {"aligner": self.aligning.state()}
+        positions = {**self.positions, **waiting, "layouts": self.layouts, "clock": asdict(self.progress)}
+        positions.pop("file", None)
+        return Asset(record, options, make, positions, self.rows, self.clock, has_alarms=self.has_alarms)
 
     def _scorer_at(self, state: dict[str, Any] | None) -> Scorer:
         """Return a scorer that goes on from a state; None: from the beginning."""
@@ -112,22 +153,36 @@ class Asset:
         """Close the file."""
         if self.source is not None:
             self.source.close()
-        self.source = None
+        self.source = self.rows = None
 
-    def _rows(self, feed: Feed) -> AnySource:
-        clock = time.time if self._of_the_present else None
-        rows = RowSource(feed, self._table, self._strict, self.progress, self._ahead, clock)
-        return rows if self.aligning is None else AlignedSource(rows, self.aligning, is_part=self._of_the_present)
+    def _read_rows(self, feed: Feed) -> RowSource:
+        clock = time.time if self.clock is None else None
+        return RowSource(feed, self._table, self._strict, self.progress, self._ahead, clock)
 
-    def read_file(self) -> Batch | None:
+    def _aligned(self, rows: RowSource) -> AnySource:
+        return rows if self.aligning is None else AlignedSource(rows, self.aligning, is_part=self.clock is None)
+
+    def read_file(self, at_most: int = _MOST_LINES) -> Batch | None:
         """Return the next rows of the file; None if there are none."""
         if self.source is None:
             return None
-        with _unheard_warnings(self.source):
-            batch = self.source.next_batch(_MOST_LINES)
+        with self._unheard_warnings(self.source):
+            batch = self.source.next_batch(at_most)
         if self.source.columns is not None:
             self._begin(self.source.columns.variable_names)
         return batch
+
+    @contextmanager
+    def _unheard_warnings(self, source: AnySource) -> Iterator[None]:
+        """Log what is odd about the layout of an input, when it is found out, instead of warning of it."""
+        if source.columns is not None or self.clock is not None:
+            yield
+            return
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+        for note in source.notes:
+            log.info("%s", note)
 
     def read_lines(self, lines: bytes, source: str) -> Batch:
         """Return the rows of a text, which is laid out like those with the same first line."""
@@ -141,12 +196,12 @@ class Asset:
         key = header[:4096].decode("utf-8", errors="replace")
         if header.startswith(b"{"):  # senders write times in their own ways: as texts, or as numbers
             key = "json, time as a number" if _NUMERIC_TIME.search(header[:4096]) else "json"
-        reader = self._rows(_Lines(lines, source))
+        reader = self._aligned(self._read_rows(_Lines(lines, source)))
         if key in self.layouts:
             reader.continue_from({"table": self.layouts[key], "file": {"kind": "pipe"}, "line": 0})
         parts: list[Batch] = []
         while not reader.ended:
-            with _unheard_warnings(reader):
+            with self._unheard_warnings(reader):
                 part = reader.next_batch(_MOST_ROWS)
             if part is not None:
                 part.further_faults, part.faults = len(part.faults[MOST_FAULTS:]), part.faults[:MOST_FAULTS]
@@ -167,8 +222,8 @@ class Asset:
     def _begin(self, columns: tuple[str, ...]) -> None:
         """Take the columns of the first rows; later ones must have the same."""
         known = self.record.columns
-        odd = next((name for name in columns if odd_character(name)), None) if known is None else None
-        if odd is not None:
+        odd = next((name for name in columns if odd_character(name)), None)
+        if odd is not None and known is None and self.clock is None:  # a service shows names to others
             raise InputError(f"The name {odd!a:.100} holds {odd_character(odd)}, which is no character of a text.")
         if known is None:
             self.scorer.begin(columns)
@@ -176,47 +231,58 @@ class Asset:
         elif known != columns:
             raise InputError(f"The rows have the columns {', '.join(columns)}, but this asset has {', '.join(known)}.")
 
-    def judge(
-        self, read: list[Batch], now: float, store: Store
-    ) -> tuple[tuple[Readings, Judged] | None, list[Verdict], dict[int, str], dict[int, str]]:
-        """Score rows; return them with their verdicts, why the model refused some, and which it failed on, by place.
+    def score(self, read: list[Batch], now: float, store: Store) -> ScoredBatch:
+        """Score rows; those that the model fails on are left out.
 
         If it fails on each of several rows, this raises: then it is not the rows.
         """
         batch, record = joined_batches(read), self.record
-        batch.lines = range(len(batch.lines))
-        if not batch.lines:
-            return None, [], {}, {}
-        read_times = np.full(len(batch.lines), np.nan) if batch.seconds is None else batch.seconds
-        seconds = _filled(read_times, None if self.progress.dated is None else record.newest, now)
-        bad: dict[int, str] = {}
+        places, failed = list(range(len(batch.lines))), dict[int, str]()
+        if not places:
+            return ScoredBatch(batch)
         try:
             found = self._score(batch)
-        except Exception:  # whatever a model does with a row
+        except Exception as error:  # whatever a model does with a row
+            if self.clock is not None and isinstance(error, InputError):
+                raise  # the input is wrong, not a row
             log.exception("%s: rows could not be scored; those that can be are", record.name)
-            bad = self._find_bad_rows(batch, store)
-            batch = batch.rows([place for place in batch.lines if place not in bad])
-            if not len(batch.lines):
-                return None, [], {}, bad
+            failed = self._find_bad_rows(batch, store)
+            places = [place for place in places if place not in failed]
+            batch = batch.rows(places)
+            if not places:
+                return ScoredBatch(batch, failed=failed)
             found = self._score(batch)
         self.bad_rows = 0
-        refused = dict(found.refused)
-        batch = batch.rows([at for at, place in enumerate(batch.lines) if place not in refused]) if refused else batch
+        refused = {places[at]: reason for at, reason in found.refused.items()}
+        batch = batch if found.taken is None else batch.rows(found.taken)
         if not len(batch.values):
-            return None, [], refused, bad
-        seconds = seconds[list(batch.lines)]
+            return ScoredBatch(batch, refused=refused, failed=failed)
+        seconds = self._seconds(batch, now)
         place = (record.rows + 1, now, seconds, None if batch.seconds is None else batch.times, record.version)
         record.rows += len(batch.values)
         record.newest, record.received = float(seconds[-1]), now
         record.counts.update(found.counts(batch))
-        rows = Readings(*place, batch.values, batch.texts), Judged(*place, found.scores, found.reasons)
-        return rows, self._verdicts(found, seconds), refused, bad
+        if self._unsaved is not None:
+            self._unsaved.append(batch)
+        readings, judged = Readings(*place, batch.values, batch.texts), Judged(*place, found.scores, found.reasons)
+        return ScoredBatch(
+            batch, readings, judged, self._verdicts(found, seconds), found.unknown_texts, refused, failed
+        )
+
+    def _seconds(self, batch: Batch, now: float) -> FloatArray:
+        """Return the times of rows for their alarms."""
+        if self.clock is not None:
+            self.clock.reader = self.clock.reader or (None if self.source is None else self.source.reader)
+            return np.array(self.clock.seconds(batch.seconds, self.record.rows + 1, len(batch.lines)))
+        read = np.full(len(batch.lines), np.nan) if batch.seconds is None else batch.seconds
+        return _filled(read, None if self.progress.dated is None else self.record.newest, now)
 
     def _find_bad_rows(self, batch: Batch, store: Store) -> dict[int, str]:
         """Return the rows that the model fails on, and how, by place; the scorer is then as before the batch."""
         self.scorer = self._saved_scorer()
-        for _ in self.replay(store):
-            pass
+        stored = map(batch_of, store.readings(self.record.id, after=self.record.state_row))
+        for earlier in stored if self._unsaved is None else self._unsaved:
+            self._score(earlier)
         before = self.scorer.state()
 
         def failure(places: list[int]) -> Exception | None:
@@ -228,7 +294,7 @@ class Asset:
                 return error
             return None
 
-        left, bad, last = [*batch.lines], dict[int, str](), 0
+        left, bad, last = [*range(len(batch.lines))], dict[int, str](), 0
         while left and (error := failure(left)) is not None:
             if self.bad_rows >= _MOST_BAD:
                 raise error
@@ -247,8 +313,13 @@ class Asset:
         return bad
 
     def _score(self, batch: Batch) -> Verdicts:
-        """Score rows; the batch stays as it is, though a scorer may take out rows of the one it gets."""
-        return self.scorer.score(batch.rows(range(len(batch.lines))), N_VARIABLES, strict=False)
+        return self.scorer.score(batch, self._n_variables, strict=self._strict)
+
+    def fault(self, batch: Batch, place: int, reason: str) -> Fault:
+        """Return the report on a row that cannot be used."""
+        if self.clock is None or self.source is None:
+            return Fault("the rows", place + 1, reason)
+        return self.source.fault(batch.lines[place], reason)
 
     def row_text(self, batch: Batch, place: int) -> str:
         """Return a row as a line of JSON, as it was read."""
@@ -260,11 +331,12 @@ class Asset:
     def replay(self, store: Store) -> Iterator[tuple[float, int, list[Verdict]]]:
         """Score again what was scored after the last saved state; yield when it came, the last row, and verdicts."""
         for block in store.readings(self.record.id, after=self.record.state_row):
-            batch = batch_of(block)
-            found = self.scorer.score(batch, N_VARIABLES, strict=False)
+            found = self._score(batch_of(block))
             yield block.received, block.first + len(block.values) - 1, self._verdicts(found, block.seconds)
 
     def _verdicts(self, found: Verdicts, seconds: FloatArray) -> list[Verdict]:
+        if not self.has_alarms:
+            return []
         return found.for_alarms(self.record.name, seconds.tolist(), self.scorer.variable_names)
 
     def state_is_due(self, now: float) -> bool:
@@ -276,6 +348,23 @@ class Asset:
         state = self.scorer.state()
         self.record.state = None if state is None else state_to_bytes(_KIND, state)
         self.record.state_row, self._saved = self.record.rows, now
+        self._unsaved = None if self._unsaved is None else []
+
+    def save_positions(self, store: Store) -> None:
+        """Write how far its inputs were read, and what is new of how they are laid out."""
+        identity = self.record.id
+        if self.new_columns:
+            store.save_columns(self.record, self.scorer.variable_names)
+            self.new_columns = False
+        if self.new_layout:
+            store.save_position(identity, "layouts", self.layouts)
+            self.new_layout = False
+        if self.source is not None and self.source.columns is not None:
+            store.save_position(identity, "file", self.source.position())
+        elif self.source is None:
+            store.save_position(identity, "clock", asdict(self.progress))
+            if self.aligning is not None:
+                store.save_position(identity, "aligner", self.aligning.state())
 
     def show_last(self, judged: Judged) -> None:
         """Note the last of some verdicts, to be shown."""
@@ -395,19 +484,6 @@ class _Lines(Feed):
 
     def continue_from(self, state: dict[str, Any]) -> tuple[int, bytes]:
         return 0, b""
-
-
-@contextmanager
-def _unheard_warnings(source: AnySource) -> Iterator[None]:
-    """Log what is odd about the layout of an input, when it is found out, instead of warning of it."""
-    if source.columns is not None:
-        yield
-        return
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
-    for note in source.notes:
-        log.info("%s", note)
 
 
 def batch_of(block: Readings) -> Batch:

@@ -33,7 +33,8 @@ from penstock._parameters import ParameterError, check_choice
 from penstock.live.alarms import Alarm, alarm_in_words
 from penstock.live.digest import DigestClock, digest_in_words, digest_page
 from penstock.live.options import OPCUA_POLICIES, AssetOptions, ServeOptions
-from penstock.live.service import Delivery, RefusedError, Service
+from penstock.live.runtime import Delivery, RefusedError
+from penstock.live.service import Service
 
 log = logging.getLogger("penstock.serve")
 _TIMEOUT = 10.0  # seconds

@@ -181,7 +181,7 @@ class FittedScorer:
         names = None if groups is None else [str(group) for group in groups]
         chances = self._expected_in_a_day(found, modes)
         known = None if evidence is None else job.deviations
-        return Verdicts(found, rows, reasons, unknown, [], evidence, known, chances, names, self._states)
+        return Verdicts(found, rows, reasons, unknown, {}, evidence, known, chances, names, self._states)
 
     def _expected_in_a_day(self, found: StreamScores, modes: NDArray[np.str_]) -> FloatArray | None:
         """Return how many episodes of at least the score of each flagged row normal data have in a day."""

@@ -1,15 +1,14 @@
-"""Monitor a stream: one asset without a service, whose verdicts go to a file.
+"""Monitor a stream: the runtime of one asset without a service, whose verdicts go to a file.
 
-Rows are read, scored and written, and now and then all that is needed to go on is committed to a store.
+Verdicts are written as soon as they are known; now and then, all that is needed to go on is committed to a store.
 """
 
 from __future__ import annotations
 
 import sys
 import time
-from collections import Counter
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,6 @@ from penstock._parameters import ParameterError
 from penstock._types import StreamScores
 from penstock.io import (
     Batch,
-    Columns,
     Fault,
     Feed,
     InputError,
@@ -31,18 +29,20 @@ from penstock.io import (
     open_sink,
 )
 from penstock.live.alarm_files import AlarmClock, event_line, read_labels, stream_name
-from penstock.live.assets import Asset, Book, known_labels
+from penstock.live.alarms import Event
+from penstock.live.assets import Asset, Book, ScoredBatch, known_labels
 from penstock.live.options import AlarmRules, WatchOptions
-from penstock.live.scorers import Scorer, Verdicts, scorer_maker
+from penstock.live.runtime import BatchReport, CycleWork, ModelShelf, Runtime
+from penstock.live.scorers import Scorer
 from penstock.live.store import AssetRecord, Store, StoreError
 
 # Options that decide how rows are read: a state belongs to them.
 _READING = ("format", "delimiter", "time", "columns", "exclude", "timezone", "day_first", "time_format", "max_ahead",
             "step", "hold", "late")  # fmt: skip
-_MOST_LINES = 1 << 16  # at once, where nothing is to be committed before
 _MOST_TEXTS = 20  # texts that were not learnt are reported one by one, so many of them
 _STORE = "watch.db"  # in the folder --state
 _ANEW = "Put right what differs, or begin with an empty --state folder."
+_MODELS = " Another model for the same --state: 'penstock model use'."
 
 
 @dataclass
@@ -54,6 +54,7 @@ class Counts:
     malformed : lines that were no rows.
     unscored : rows without a score, for a reason that their verdict states.
     unknown : texts in rows that the model had not learnt.
+    quarantined : rows that the model failed on; they are set aside.
     """
 
     samples: int = 0
@@ -62,6 +63,7 @@ class Counts:
     malformed: int = 0
     unscored: int = 0
     unknown: int = 0
+    quarantined: int = 0
 
 
 @dataclass
@@ -71,10 +73,9 @@ class Observer:
     verdicts: Callable[[Counts, Batch, StreamScores], None] = lambda counts, batch, scores: None
     fault: Callable[[Fault], None] = lambda fault: None
     warning: Callable[[str], None] = lambda text: None
-    idle: Callable[[], None] = lambda: None
 
 
-class Monitor:
+class Monitor(Runtime):
     """Monitor a stream, from what was committed last if there is something.
 
     Killed at any moment and started again with the same options, it goes on so that the output is what an unbroken run
@@ -99,8 +100,8 @@ class Monitor:
     >>> rows = np.random.default_rng(0).random((50, 2))
     >>> _ = (folder / "in.csv").write_text("a,b\\n" + "".join(f"{a},{b}\\n" for a, b in rows))
     >>> options = WatchOptions(folder / "in.csv", output=folder / "out.jsonl", n_components=2, warmup=20)
-    >>> Monitor(options).run()
-    Counts(samples=50, flagged=0, missing=0, malformed=0, unscored=0, unknown=0)
+    >>> Monitor(options).run().samples
+    50
     >>> (folder / "out.jsonl").read_text().count("\\n")
     50
     """
@@ -113,30 +114,31 @@ class Monitor:
         self._observer = observer or Observer()
         if options.alarms is None and (self._rules != AlarmRules() or options.labels is not None):
             raise ParameterError("alarms", " is needed where rules for alarms or labels are given.")
-        make = scorer_maker(options)
-        self._settings = self._all_settings(make())
+        shelf = ModelShelf()
+        self._settings = self._all_settings(shelf.make(options)())
         self._begun = False  # whether the columns are known and the first commit is done
         self._sealed = False  # no commit from here on: the line that comes now may still grow
-        self._changed = False  # whether alarms have changed since the last commit
+        self._lost = False  # whether there is something that would not come again after a kill
         self._answered = True  # whether all lines that were read have a verdict or a report
+        self._error: InputError | None = None  # of a line, with --strict
         self._committed = (0, time.monotonic())  # samples at the last commit, and when it was
-        self._store: Store | None = None
-        self._sink: JsonLinesSink | None = None
-        self._alarm_sink: JsonLinesSink | None = None
-        self._book: Book | None = None
-        self._clock = AlarmClock()
+        self._named: Scorer | None = None  # whose inputs the output names
+        self._sinks: dict[str, JsonLinesSink] = {}
         self._reported: set[tuple[str, str]] = set()
-        self.counts = Counts()
         path = None if str(options.input) == "-" else Path(options.input)
         if path is None and sys.stdin is None:
             raise InputError("Standard input is closed; open it, or give a file.")
         self._feed: Feed = open_feed(path, follow=options.follow)
         try:
             self._check_files(path)
-            self._asset = self._open(make)
+            super().__init__(_open_store(options.state), shelf)
         except BaseException:
             self._feed.close()
-            self._close_outputs()
+            raise
+        try:
+            self._open()
+        except BaseException:
+            self.close()
             raise
 
     def _all_settings(self, scorer: Scorer) -> dict[str, Any]:
@@ -154,9 +156,10 @@ class Monitor:
         """Monitor until the input ends, or until `stopped` returns True, which is asked between batches."""
         try:
             while not (self._source.ended or stopped()):
-                self._step()
+                self._cycle()
             if self._begun and not self._sealed:
-                self._commit()
+                with self.store.transaction():
+                    self._commit(self._begin_cycle())
         except (BrokenPipeError, InputError):
             self._commit_last()
             raise
@@ -165,29 +168,37 @@ class Monitor:
         return self.counts
 
     @property
+    def asset(self) -> Asset:
+        """The asset that the stream is of."""
+        (asset,) = self.assets.values()
+        return asset
+
+    @property
     def _source(self) -> Any:
-        return self._asset.source
+        return self.asset.source
+
+    @property
+    def counts(self) -> Counts:
+        """What has passed until now."""
+        return Counts(**{each.name: self.asset.record.counts[each.name] for each in fields(Counts)})
 
     @property
     def variable_names(self) -> tuple[str, ...]:
         """The inputs of the model; none as long as they are not known."""
-        return self._asset.scorer.variable_names
+        return self.asset.scorer.variable_names
 
     @property
     def warmup(self) -> int:
         """How many samples the model takes in before it scores, if it is new."""
-        return self._asset.scorer.warmup
+        return self.asset.scorer.warmup
 
     def close(self) -> None:
         """Close input, output and state."""
         self._feed.close()
-        self._close_outputs()
-
-    def _close_outputs(self) -> None:
-        for part in (self._sink, self._alarm_sink, self._store):
-            if part is not None:
-                part.close()
-        self._store = None
+        for sink in self._sinks.values():
+            sink.close()
+        self._sinks = {}
+        self.store.close()
 
     def _commit_last(self) -> None:
         """Keep what was learnt when an error ends the run.
@@ -197,7 +208,8 @@ class Monitor:
         if not self._begun or self._sealed or (self._feed.can_seek and not self._answered):
             return
         try:
-            self._commit()
+            with self.store.transaction():
+                self._commit(self._begin_cycle())
         except StoreError as error:  # the first error is what matters
             self._observer.warning(str(error))
 
@@ -210,142 +222,138 @@ class Monitor:
             if file.samefile(other):
                 raise OutputError(f"{other} is the {name} already; choose another {other_name}.")
 
-    def _open(self, make: Callable[[], Scorer]) -> Asset:
-        """Open state and outputs, which go on where they were; return the asset."""
-        options = self._options
-        if options.state is not None:
-            self._store = _open_store(options.state)
-        known = [] if self._store is None else self._store.asset_names()
-        record = AssetRecord.new(known[0] if known else stream_name(Path(options.input)), self._settings)
-        if self._store is None or not known:
-            asset = self._restore(make, record, {}, None)
-            self._sink = open_sink(options.output, overwrite=options.overwrite)
-            if options.alarms is not None:
-                self._alarm_sink = open_sink(options.alarms, overwrite=options.overwrite)
-            return asset
+    def _open(self) -> None:
+        """Open the asset and the outputs, which go on where they were."""
+        options, store = self._options, self.store
+        known = store.asset_names()
+        if not known:
+            record = AssetRecord.new(stream_name(Path(options.input)), {})
+            self._restore(record, self._shelf.make(options), {}, None)
+            for name, file in self._files().items():
+                self._sinks[name] = open_sink(file, overwrite=options.overwrite)
+            return
         try:
-            record = self._store.asset(record.name)
-            changed = differences(record.settings, self._settings)
+            record = store.asset(known[0])
+            positions = store.positions(record.id)
+            changed = differences(positions.pop("settings"), self._settings)
             if changed:
-                raise StoreError(f"The --state {options.state} was made with other settings: {changed}. {_ANEW}")
-            positions = self._store.positions(record.id)
-            self.counts = Counts(**{each: _whole(count, each) for each, count in record.counts.items()})
-            marks = {each: _output_mark(positions.pop(each, None)) for each in ("output", "alarms")}
-            asset = self._restore(make, record, positions, self._store.book(record.name))
+                more = _MODELS if "model was" in changed else ""
+                raise StoreError(f"The --state {options.state} was made with other settings: {changed}. {_ANEW}{more}")
+            for count in vars(Counts(**record.counts)).values():
+                _whole(count)
+            marks = {name: _output_mark(positions.pop(name, None)) for name in ("output", "alarms")}
+            with store.transaction():
+                make = self._shelf.open(store, record, options)
+            self._restore(record, make, positions, store.book(""))
         except (InputError, StoreError):
             raise
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-            raise StoreError(f"{self._store.path} is not what this version writes ({error}). {_ANEW}") from error
-        self._continue(asset, marks)
-        return asset
+            raise StoreError(f"{store.path} is not what this version writes ({error}). {_ANEW}") from error
+        self._continue(marks)
 
-    def _restore(self, make: Callable[[], Scorer], record: AssetRecord, positions: dict[str, Any], saved: Any) -> Asset:
-        """Return the asset at these positions, and bring the alarms to a state of theirs."""
+    def _files(self) -> dict[str, Path | None]:
         options = self._options
-        asset = Asset(record, options, make, positions, self._feed, of_the_present=False)
-        if options.alarms is not None:
-            labels = [] if options.labels is None else read_labels(options.labels)
-            if labels and not any(label.is_about(record.name) for label in labels):
-                others = listed(sorted({label.asset for label in labels}))
-                said = f"No label has an effect: they are of {others}, and this stream is {record.name!r:.100}."
-                self._observer.warning(said)
-            known = known_labels(labels, [asset])
-            self._book = Book("", self._rules, known, None if saved is None else saved["alarms"])
-            self._clock = AlarmClock() if saved is None else AlarmClock.restore(saved["clock"])
-        return asset
+        return {"output": options.output} | ({} if options.alarms is None else {"alarms": options.alarms})
 
-    def _continue(self, asset: Asset, marks: dict[str, OutputMark | None]) -> None:
+    def _restore(self, record: AssetRecord, make: Callable[[], Scorer], positions: dict[str, Any], saved: Any) -> None:
+        """Make the asset at these positions, and its alarms, from a state of theirs if there is one."""
+        options, kept = self._options, positions.pop("alarm clock", None)
+        clock = AlarmClock() if kept is None else AlarmClock.restore(kept)
+        asset = Asset(record, options, make, positions, self._feed, clock, has_alarms=options.alarms is not None)
+        labels = [] if options.labels is None else read_labels(options.labels)
+        if labels and not any(label.is_about(record.name) for label in labels):
+            others = listed(sorted({label.asset for label in labels}))
+            said = f"No label has an effect: they are of {others}, and this stream is {record.name!r:.100}."
+            self._observer.warning(said)
+        self._labels = {label.id: label for label in labels}
+        asset.book = Book("", self._rules, known_labels(labels, [asset]), saved)
+        self.assets = {record.name: asset}
+
+    def _continue(self, marks: dict[str, OutputMark | None]) -> None:
         """Cut the outputs back to where the state is, and go on."""
-        options = self._options
-        self._sink, kept = continue_sink(
-            options.output, marks["output"], self.counts.samples + 1, keep=not self._feed.can_seek
-        )
-        self.counts.samples += kept
-        if options.alarms is not None:
-            self._alarm_sink, _ = continue_sink(options.alarms, marks["alarms"], None)
-        self._committed = (self.counts.samples, time.monotonic())
-        self._sink.name_variables(asset.scorer.variable_names)
+        record = self.asset.record
+        for name, file in self._files().items():
+            next_row, keep = (record.rows + 1, not self._feed.can_seek) if name == "output" else (None, False)
+            self._sinks[name], kept = continue_sink(file, marks[name], next_row, keep=keep)
+            record.rows += kept
+            record.counts["samples"] += kept
+        self._committed = (record.rows, time.monotonic())
         self._begun = True
-        if self._sink.mark() != marks["output"]:  # else the next start would look for the output of before
-            self._asset = asset
-            self._commit()
+        if self._sinks["output"].mark() != marks["output"]:  # else the next start would look for the output of before
+            with self.store.transaction():
+                self._commit(self._begin_cycle())
 
     # Going on.
 
-    def _step(self) -> None:
-        batch = self._source.next_batch(self._room())
-        if batch is None:
-            self._observer.idle()
-        else:
-            self._take(batch)
-        if not self._begun and self._source.columns is not None:
-            self._begin(self._source.columns)
-        elif self._begun and not self._sealed:
-            lost = self._changed and not self._feed.can_seek  # rows of a pipe cannot be read again
-            if self._is_due() or lost or self._source.provisional:
-                self._commit()
+    def _cycle(self) -> None:
+        """Read what has come, and do what follows from it."""
+        now, work = self._begin_cycle(), CycleWork()
+        may_commit = self._begun and not self._sealed
+        work.jobs += self._wanted_switches(now) if may_commit else []
+        batch = None if work.jobs else self.asset.read_file(self._room())
+        if batch is not None:
+            self._answered = False
+            work.read[self.asset.record.name] = [(None, batch)]
+        self._lost = self._lost or bool(work.jobs)
+        self._carry_out(work, now)
+        for _, answer in work.answers:
+            is_refused = isinstance(answer, Exception)
+            said = f"{answer}" if is_refused else "Version {version} of the model from row {row} on.".format(**answer)
+            self._observer.warning(said)
+        if self._error is not None:
+            raise self._error
+        self._answered = True
         self._sealed = self._source.provisional
 
     def _room(self) -> int:
         """Return how many lines may be read until something is to be committed."""
-        if self._store is None:
-            return _MOST_LINES
-        return max(1, self._committed[0] + self._options.snapshot_every - self.counts.samples)
+        return max(1, self._committed[0] + self._options.snapshot_every - self.asset.record.rows)
 
     def _is_due(self) -> bool:
-        new, seconds = self.counts.samples - self._committed[0], time.monotonic() - self._committed[1]
+        new, seconds = self.asset.record.rows - self._committed[0], time.monotonic() - self._committed[1]
         return new >= self._options.snapshot_every or (new > 0 and seconds >= self._options.snapshot_seconds)
 
-    def _begin(self, columns: Columns) -> None:
-        """Commit for the first time when the columns are known, before any row: a kill can be continued from now on."""
-        assert self._sink is not None
-        self._asset.scorer.begin(columns.variable_names)
-        self._asset.record.columns = columns.variable_names
-        self._sink.name_variables(self.variable_names)
-        self._begun = True
-        self._commit()
+    def _options_of(self, name: str) -> WatchOptions:
+        return self._options
 
-    def _take(self, batch: Batch) -> None:
-        self._answered = False
-        for remark in batch.remarks:
+    def _remark(self, asset: Asset, remarks: list[str]) -> None:
+        for remark in remarks:
             self._observer.warning(remark)
-        refused = self._judge(batch) if len(batch.lines) else []
-        faults = batch.faults + [self._source.fault(line, reason) for line, reason in refused]
-        for fault in sorted(faults, key=lambda fault: fault.line):
-            self.counts.malformed += 1
-            if not self._options.strict:  # else the error says it
-                self._observer.fault(fault)
-        if refused and self._options.strict:
-            raise InputError(f"{faults[-1]} (--strict)")
-        self._answered = True
 
-    def _judge(self, batch: Batch) -> list[tuple[int, str]]:
-        """Score the rows and write the verdicts; return the rows that the model refused."""
-        assert self._sink is not None
-        verdicts = self._asset.scorer.score(batch, self._options.n_variables, strict=self._options.strict)
-        scores, counts = verdicts.scores, self.counts
-        first = counts.samples + 1
-        for name, count in verdicts.counts(batch).items():  # before they are written: they are learnt, even if no
-            setattr(counts, name, getattr(counts, name) + count)  # reader is left
-        self._report_unknown(set(verdicts.unknown_texts))
-        self._sink.write(first, batch.times, scores, verdicts.reasons)
-        self._raise_alarms(first, batch, verdicts)
-        self._observer.verdicts(counts, batch, scores)
-        return verdicts.refused
+    def _leave(self, asset: Asset, work: CycleWork, error: Exception) -> None:
+        if isinstance(error, InputError):
+            raise error
+        how = f"{type(error).__name__}: {error!s:.200}"
+        raise InputError(f"The model fails on each of several rows ({how}).") from error
 
-    def _raise_alarms(self, first_row: int, batch: Batch, found: Verdicts) -> None:
-        """Write what the alarms say to verdicts on rows of which the first has this number."""
-        if self._book is None or self._alarm_sink is None:
-            return
-        clock, times, name = self._clock, batch.times, self._asset.record.name
-        clock.reader = clock.reader or self._source.reader
-        if clock.counts_rows is None and times and batch.seconds is None:
-            said = f"The time {str(times[0])!r:.40} cannot be read: for alarms, rows count as a minute apart."
+    def _keep(self, asset: Asset, scored: ScoredBatch) -> None:
+        judged, batch, clock = scored.judged, scored.batch, asset.clock
+        assert judged is not None
+        assert clock is not None
+        self._report_unknown(set(scored.unknown_texts))
+        if self._named is not asset.scorer:
+            self._named = asset.scorer
+            self._sinks["output"].name_variables(asset.scorer.variable_names)
+        self._sinks["output"].write(judged.first, batch.times, judged.scores, judged.reasons)
+        if asset.has_alarms and judged.first == 1 and clock.counts_rows and batch.times:
+            said = f"The time {str(batch.times[0])!r:.40} cannot be read: for alarms, rows count as a minute apart."
             self._observer.warning(said)
-        seconds = clock.seconds(batch.seconds, first_row, len(found.scores.scores))
-        events = self._book.take(name, found.for_alarms(name, seconds, self.variable_names), self.counts.samples)
-        self._alarm_sink.write_lines(b"".join(event_line(event, clock) for event in events))
-        self._changed = self._changed or bool(events)
+        self._observer.verdicts(self.counts, batch, judged.scores)
+
+    def _answer(self, asset: Asset, part: BatchReport, work: CycleWork) -> None:
+        """Report malformed lines and rows that cannot be used; with --strict, these end the run."""
+        strict = self._options.strict
+        for fault in sorted(part.faults, key=lambda fault: fault.line):
+            if not strict:  # else the error says it
+                self._observer.fault(fault)
+        if strict and len(part.faults) > len(part.batch.faults):
+            self._error = InputError(f"{part.faults[-1]} (--strict)")
+
+    def _write_events(self, events: Iterable[Event]) -> None:
+        if "alarms" in self._sinks and self.asset.clock is not None:
+            lines = [event_line(event, self.asset.clock) for event in events]
+            self._sinks["alarms"].write_lines(b"".join(lines))
+            self._lost = self._lost or (bool(lines) and not self._feed.can_seek)  # a pipe cannot be read again
 
     def _report_unknown(self, found: set[tuple[str, str]]) -> None:
         """Report each text that the model has not learnt once, up to a number of them."""
@@ -356,42 +364,47 @@ class Monitor:
             if len(self._reported) == _MOST_TEXTS:
                 self._observer.warning("Further texts that the model has not learnt are only counted.")
 
-    def _enter(self, store: Store, record: AssetRecord) -> None:
-        """Write the asset into a new store, and the one version that its model has."""
-        columns, model, now = record.columns, str(self._options.model or ""), time.time()
-        record.id = store.open_asset(record.name).id
-        version = store.add_model(record.id, str(self._settings["model"] or "online"), None, model, "penstock", now)
-        store.use_model(record, version, self._settings, now)
-        record.columns = columns
-        store.save_columns(record, self.variable_names)
+    def _save(self, work: CycleWork, now: float) -> None:
+        """Commit when it is time to, and when the columns are known: a kill can be continued from then on."""
+        asset, begins = self.asset, not self._begun and self._source.columns is not None
+        self._begun = self._begun or begins
+        may_commit = self._begun and not self._sealed and self._error is None
+        if may_commit and (begins or self._is_due() or self._lost or work.quarantined or self._source.provisional):
+            self._commit(now, work)
+        else:
+            asset.record.counts["quarantined"] += len(work.quarantined)
+            if asset.state_is_due(now):
+                asset.pack(now)  # so that few rows are to be scored again if the model fails on one
 
-    def _commit(self) -> None:
-        """Keep all that is needed to go on from here, in one transaction."""
-        store, asset = self._store, self._asset
-        if store is None:
-            return
-        assert self._sink is not None
-        for sink in (self._sink, self._alarm_sink):
-            if sink is not None:
-                sink.sync()  # first: a state must not know of output that a power cut could take
+    def _commit(self, now: float, work: CycleWork | None = None) -> None:
+        """Write all that is needed to go on from here, inside a transaction."""
+        store, asset = self.store, self.asset
         record = asset.record
-        with store.transaction():
-            if not record.id:
-                self._enter(store, record)
-            record.rows, record.counts = self.counts.samples, Counter(asdict(self.counts))
-            asset.pack(time.time())
-            store.save_asset(record, with_state=True)
-            store.save_position(record.id, "file", self._source.position())
-            store.save_position(record.id, "output", self._sink.mark())
-            if self._book is not None and self._alarm_sink is not None:
-                store.save_position(record.id, "alarms", self._alarm_sink.mark())
-                store.save_book(record.name, {"alarms": self._book.state(), "clock": self._clock.state()})
-        self._changed = False
-        self._committed = (self.counts.samples, time.monotonic())
+        for sink in self._sinks.values():
+            sink.sync()  # first: a state must not know of output that a power cut could take
+        if not record.id:
+            columns, record.id = record.columns, store.open_asset(record.name).id
+            self._shelf.open(store, record, self._options)
+            record.columns, asset.new_columns = columns, True
+            store.save_position(record.id, "settings", self._settings)
+        for each in [] if work is None else work.quarantined:
+            self._quarantine(*each, now)
+        asset.pack(now)
+        store.save_asset(record, with_state=True)
+        asset.save_positions(store)
+        for name, sink in self._sinks.items():
+            store.save_position(record.id, name, sink.mark())
+        if asset.has_alarms and asset.clock is not None:
+            store.save_position(record.id, "alarm clock", asset.clock.state())
+            store.save_book("", asset.book.state())
+        self._lost = False
+        self._committed = (record.rows, time.monotonic())
 
 
-def _open_store(folder: Path) -> Store:
-    """Return the store in a folder, both made if they are not there."""
+def _open_store(folder: Path | None) -> Store:
+    """Return the store in a folder, both made if they are not there; without a folder it is kept in memory."""
+    if folder is None:
+        return Store(None)
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
         return Store(Path(folder) / _STORE)
@@ -413,15 +426,13 @@ def differences(saved: dict[str, Any], now: dict[str, Any]) -> str:
 
 
 def _output_mark(mark: Any) -> OutputMark | None:
-    """Return the mark of an output; None if it went where nothing can be taken back."""
+    """Return the mark of an output; None if it went where nothing can be taken back. ValueError if it is none."""
     if mark is None:
         return None
-    if not isinstance(mark, dict) or not isinstance(mark.get("tail"), str):
-        raise StoreError(f"What the --state says of an output makes no sense. {_ANEW}")
-    return {"length": _whole(mark.get("length"), "output"), "tail": mark["tail"]}
+    return {"length": _whole(mark["length"]), "tail": str(mark["tail"])}
 
 
-def _whole(value: object, name: str) -> int:
+def _whole(value: object) -> int:
     if type(value) is not int or value < 0:
-        raise StoreError(f"What the --state says of {name} is {value!r:.40}, not a whole number ≥ 0. {_ANEW}")
+        raise ValueError(f"{value!r:.40} is not a whole number ≥ 0")
     return value

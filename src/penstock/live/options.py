@@ -35,6 +35,8 @@ _Hold = Annotated[
     Any, _in("--hold", "For how long a reading stands where a step has none; else as is usual for its tag.")
 ]
 _Late = Annotated[Any, _in("--late", "For how long a reading may come after the end of its step.")]
+_Time = Annotated[str | None, _in("--time", _TIME_HELP)]
+_Delimiter = Annotated[str | None, _in("--delimiter", "Between fields of CSV; else by the header: , ; tab |")]
 OPCUA_POLICIES = ("Basic256Sha256", "Aes128Sha256RsaOaep", "Aes256Sha256RsaPss")
 DIGESTS = ("daily", "weekly")
 _PORTS = {"http": ":80", "https": ":443"}  # which browsers leave out of an origin
@@ -44,6 +46,10 @@ _WARMUP_DEFAULT = "200 or, if larger or without scaling, the buffer"
 
 def _model(flags: str, text: str, default: str | None = None) -> Option:
     return Option("Model", flags, text, default=default)
+
+
+_ModelFile = Annotated[Path | None, _model("--model", _MODEL_HELP)]
+_Threshold = Annotated[Any, _model("--threshold", _THRESHOLD_HELP, _THRESHOLD_DEFAULT)]
 
 
 @dataclass(frozen=True)
@@ -122,8 +128,8 @@ class WatchOptions:
     input: Annotated[str | Path, _in("", "CSV or JSON lines, also packed (.gz); - is standard input.")] = "-"
     follow: Annotated[bool, _in("--follow -f", "Wait for more, also through rotation.")] = False
     format: Annotated[str | None, _in("--format", "csv or jsonl; else by the first line.")] = None
-    delimiter: Annotated[str | None, _in("--delimiter", "Between fields of CSV; else by the header: , ; tab |")] = None
-    time: Annotated[str | None, _in("--time", _TIME_HELP)] = None
+    delimiter: _Delimiter = None
+    time: _Time = None
     timezone: Timezone = None
     day_first: DayFirst = None
     time_format: TimeFormat = None
@@ -144,8 +150,8 @@ class WatchOptions:
     state: Annotated[Path | None, _state("--state", "A folder for a store, to go on from after any end.")] = None
     snapshot_every: Annotated[int, _state("--snapshot-every", "Samples from one snapshot to the next.")] = 50_000
     snapshot_seconds: Annotated[float, _state("--snapshot-seconds", "Or seconds, if those come first.")] = 10.0
-    model: Annotated[Path | None, _model("--model", _MODEL_HELP)] = None
-    threshold: Annotated[Any, _model("--threshold", _THRESHOLD_HELP, _THRESHOLD_DEFAULT)] = None
+    model: _ModelFile = None
+    threshold: _Threshold = None
     n_components: Annotated[int | None, _model("--components", "Latent groups, K.", "5")] = None
     alpha: Annotated[float | None, _model("--alpha", "Weight of attributes against structure.", "0.8")] = None
     gamma: Annotated[float | None, _model("--gamma", "Weight of the ridge term in the warm-up.", "0.2")] = None
@@ -242,12 +248,12 @@ class AssetOptions:
     PosixPath('unit1.csv')
     """
 
-    model: Annotated[Path | None, _model("--model", _MODEL_HELP)] = None
-    threshold: Annotated[Any, _model("--threshold", _THRESHOLD_HELP, _THRESHOLD_DEFAULT)] = None
+    model: _ModelFile = None
+    threshold: _Threshold = None
     input: Annotated[
         Path | None, _in("--input", "A file that grows, CSV or JSON lines, followed through rotation.")
     ] = None
-    time: Annotated[str | None, _in("--time", _TIME_HELP)] = None
+    time: _Time = None
     timezone: Timezone = None
     day_first: DayFirst = None
     time_format: TimeFormat = None
@@ -255,7 +261,7 @@ class AssetOptions:
     step: _Step = None
     hold: _Hold = None
     late: _Late = "30s"
-    delimiter: Annotated[str | None, _in("--delimiter", "Between fields of CSV; else by the header: , ; tab |")] = None
+    delimiter: _Delimiter = None
 
     mqtt: Annotated[str | None, _in("--mqtt", "Subscribe to rows: mqtt://[USER:PASSWORD@]HOST:PORT/TOPIC")] = None
     kafka: Annotated[str | None, _in("--kafka", "Read rows of a topic: kafka://HOST:PORT/TOPIC")] = None

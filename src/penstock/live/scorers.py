@@ -18,7 +18,7 @@ from penstock._types import BoolArray, FloatArray, StreamScores
 from penstock.detectors.online import OnlineNSNMF
 from penstock.explain import Label, Pattern, strongest
 from penstock.io import Aligning, Batch, InputError, TableOptions, is_number, plain_alignment, quoted
-from penstock.live.alarms import Readings, Sensor, Verdict
+from penstock.live.alarms import Sensor, SensorReadings, Verdict
 from penstock.live.options import WatchOptions
 from penstock.thresholds import ConformalPValue, Threshold, parse_threshold
 
@@ -34,7 +34,8 @@ class Verdicts:
 
     reasons : by position in the batch, why a row has no score.
     unknown_texts : by column and text, how many rows hold a text that the model has not learnt.
-    refused : line numbers and reasons of rows that were taken out of the batch, because the model cannot use them.
+    refused : by position, why the model cannot use a row; `taken` are the others, None: all. What is said of rows is
+        said of these.
     readings, evidence : of the inputs (n, p); the evidence is None where that is not known.
     deviations : with evidence, measured minus expected of flagged rows (n, p); NaN elsewhere.
     expected_by_chance : how many episodes of at least the score of a flagged row normal data have in a day; NaN if not
@@ -47,12 +48,13 @@ class Verdicts:
     readings: FloatArray
     reasons: dict[int, str] = field(default_factory=dict)
     unknown_texts: dict[tuple[str, str], int] = field(default_factory=dict)
-    refused: list[tuple[int, str]] = field(default_factory=list)
+    refused: dict[int, str] = field(default_factory=dict)
     evidence: FloatArray | None = None
     deviations: FloatArray | None = None
     expected_by_chance: FloatArray | None = None
     groups: Sequence[str] | None = None
     states: Mapping[int, Callable[[float], str]] = field(default_factory=dict)
+    taken: list[int] | None = None
 
     def counts(self, batch: Batch) -> dict[str, int]:
         """Return how many rows, flagged ones, missing readings and so on there are; see `Counts`."""
@@ -72,7 +74,7 @@ class Verdicts:
         sensors = [self._sensors(place, names) if is_named else () for place, is_named in enumerate(named.tolist())]
         chances = [math.nan] * len(assets) if self.expected_by_chance is None else self.expected_by_chance.tolist()
         numbers = [map(_finite, each) for each in (scores.scores.tolist(), scores.thresholds.tolist(), chances)]
-        readings = [Readings(places, row) for row in self.readings]
+        readings = [SensorReadings(places, row) for row in self.readings]
         reasons = [self.reasons.get(place, "") for place in range(len(assets))]
         empty: Any = np.isnan(self.readings).all(axis=1)
         patterns = [self._pattern(place, names) if flag else None for place, flag in enumerate(scores.flags.tolist())]
@@ -210,7 +212,7 @@ class OnlineScorer:
         self._begun = True
 
     def score(self, batch: Batch, n_variables: int, *, strict: bool) -> Verdicts:
-        """Score rows; those that the detector refuses are taken out of the batch.
+        """Score rows, apart from those that the detector refuses.
 
         Without scaling, rows with negative or huge values are refused. A refusal leaves the detector as it was, and
         scores do not depend on batches, so that the other rows can be passed one by one.
@@ -224,22 +226,19 @@ class OnlineScorer:
         k = min(n_variables, len(self.variable_names))
         none, pairs = np.empty(0), np.empty((0, k))
         parts = [StreamScores(none, none, none.astype(np.bool_), pairs.astype(np.intp), pairs)]
-        refused, taken = [], []
-        for number, row in enumerate(batch.values):
+        refused, taken = dict[int, str](), list[int]()
+        for place, row in enumerate(batch.values):
             try:
                 parts.append(self._detector.process(row.reshape(1, -1), n_variables))
-                taken.append(number)
+                taken.append(place)
             except ValueError as error:
-                refused.append((batch.lines[number], with_names(str(error), self.variable_names)))
+                refused[place] = with_names(str(error), self.variable_names)
                 if strict:
                     break
-        batch.values = batch.values[taken]
-        batch.times = None if batch.times is None else [batch.times[number] for number in taken]
-        batch.seconds = None if batch.seconds is None else batch.seconds[taken]
         joined = {
             each.name: np.concatenate([getattr(part, each.name) for part in parts]) for each in fields(StreamScores)
         }
-        return Verdicts(StreamScores(**joined), batch.values, refused=refused)
+        return Verdicts(StreamScores(**joined), batch.values[taken], refused=refused, taken=taken)
 
 
 def check_columns(detector: Any, names: tuple[str, ...]) -> None:

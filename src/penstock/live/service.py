@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any
@@ -26,14 +26,14 @@ from typing import Any
 from penstock._messages import counted, duration_in_words
 from penstock._parameters import ParameterError
 from penstock.explain import REASONS, Label
-from penstock.io import Batch, Fault, InputError, open_feed
+from penstock.io import InputError, open_feed
 from penstock.live.alarm_records import label_alarm
 from penstock.live.alarms import Alarm, Change, Event, Notification, Verdict
-from penstock.live.assets import MOST_FAULTS, Asset, Book, known_labels
-from penstock.live.options import AssetOptions, ServeOptions
+from penstock.live.assets import MOST_FAULTS, Asset, Book, ScoredBatch, known_labels
+from penstock.live.options import AssetOptions, ServeOptions, WatchOptions
+from penstock.live.runtime import BatchReport, CycleTask, CycleWork, Delivery, ModelShelf, RefusedError, Runtime
 from penstock.live.scorers import Scorer
 from penstock.live.store import AssetRecord, Store, StoreError, StoreFullError
-from penstock.live.versions import ModelShelf, SwitchError
 
 log = logging.getLogger("penstock.serve")
 _MOST_JOBS = 256  # deliveries and actions in one cycle
@@ -47,68 +47,19 @@ _MOST_DIGESTS = 250  # of messages that a broker may send again
 _POLL = 0.02  # seconds between looks at files that do not grow
 _CLEANING_SECONDS = 60.0
 _DISK_SECONDS = 5.0
-_LOOK_SECONDS = 1.0  # between looks for switches to other models
 
 # Actions of the alarm book that an operator may do, and those that an engineer may.
 OPERATOR_ACTIONS = ("acknowledge", "confirm", "reset", "shelve", "unshelve", "comment", "label")
 ENGINEER_ACTIONS = ("suppress", "unsuppress", "out_of_service", "in_service")
 
 
-class RefusedError(ValueError):
-    """A request cannot be accepted; `status` and `headers` are those of HTTP."""
-
-    def __init__(self, message: str, status: int = 400, **headers: str) -> None:
-        super().__init__(message)
-        self.status, self.headers = status, headers
-
-
-@dataclass
-class Delivery:
-    """Rows that a client or a connector brings for an asset; answered when they are committed.
-
-    lines : CSV with a header, or JSON objects, one a line.
-    source : name of the input, by which positions are kept.
-    position : ("next", n): number n of this source, each one more than the one before; ("after", n): greater than the
-        one before; ("digest", text): may come again, then as ("again", text). What came before is not counted again.
-    """
-
-    asset: str
-    lines: bytes
-    source: str
-    position: tuple[str, Any] | None = None
-    future: Future[dict[str, Any]] = field(default_factory=Future)
-
-
-@dataclass
-class Action:
-    """Something that a person or a part of the service does, inside the transaction of a cycle.
-
-    run : gets the time of the cycle; returns what the alarms say to it, and the answer.
-    """
-
-    run: Callable[[float], tuple[list[Event], Any]]
-    future: Future[Any] = field(default_factory=Future)
-
-
 @dataclass(frozen=True)
-class Problem:
+class ServiceProblem:
     """Something that is wrong with the service itself, or with the input of an asset."""
 
     id: str
     text: str
     since: float
-
-
-@dataclass
-class _Work:
-    """What there is to do in a cycle: rows by asset, jobs, new positions of inputs, answers to jobs, and notices."""
-
-    notices: list[tuple[Problem, bool]]
-    read: dict[str, list[tuple[Delivery | None, Batch]]] = field(default_factory=dict)
-    jobs: list[Delivery | Action] = field(default_factory=list)
-    positions: dict[tuple[str, str], Any] = field(default_factory=dict)
-    answers: list[tuple[Future[Any], Any]] = field(default_factory=list)
-    quarantined: list[tuple[str, str, str, str]] = field(default_factory=list)  # asset, source, text and reason
 
 
 @dataclass
@@ -120,7 +71,7 @@ class _Pause:
     times: int = 1
 
 
-class Service:
+class Service(Runtime):
     """Run the assets of a configuration on a store; the outbox has each notification once for each of the targets.
 
     >>> import tempfile
@@ -137,28 +88,23 @@ class Service:
 
     def __init__(self, options: ServeOptions, targets: Sequence[str] = ()) -> None:
         options.check()
+        super().__init__(Store(options.store), ModelShelf())
         self.options, self.targets = options, tuple(targets)
-        self.store = Store(options.store)
         self.started = time.time()
         self.commits = 0
         self.last_commit: float | None = None
-        self.problems: dict[str, Problem] = {}
-        self._notices: list[tuple[Problem, bool]] = []  # problems that began or are over, to be notified
+        self.problems: dict[str, ServiceProblem] = {}
+        self._notices: list[tuple[ServiceProblem, bool]] = []  # problems that began or are over, to be notified
         self.listeners: list[Callable[[dict[str, Any]], None]] = []
-        self._jobs: queue.Queue[Delivery | Action] = queue.Queue(_MOST_WAITING)
+        self._jobs: queue.Queue[Delivery | CycleTask] = queue.Queue(_MOST_WAITING)
         self._claimed = 0  # bytes that wait
         self._claims = threading.Lock()
         self._pauses: dict[str, _Pause] = {}
         self._must_load = False
-        self._place, self._cycle_began = "", math.inf
+        self._cycle_began = math.inf
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="penstock scoring", daemon=True)
-        self._wall = 0.0
-        self._next_cleaning = self._next_disk_check = self._next_look = 0.0
-        self._labels: dict[str, Label] = {}
-        self._shelf = ModelShelf(self.store)
-        self.assets: dict[str, Asset] = {}
-        self._books: dict[str, Book] = {}
+        self._next_cleaning = self._next_disk_check = 0.0
         try:
             self._load()
         except BaseException:
@@ -226,21 +172,22 @@ class Service:
 
     def act(self, name: str, alarm: str, who: str, **given: Any) -> Future[dict[str, Any]]:
         """Carry out an action of `AlarmBook` on an alarm, with `reason`, `comment` and, to shelve it, `hours`."""
-        return self._put(Action(partial(self._act, name, alarm, who, given)))
+        return self._put(CycleTask(partial(self._act, name, alarm, who, given)))
 
     def silence(self, pattern: str, who: str, hours: float, reason: str = "") -> Future[list[dict[str, Any]]]:
         """Send no notifications of assets whose name matches the pattern, for so many hours of the data's time."""
-        return self._put(Action(partial(self._silence, pattern, who, hours, reason)))
+        return self._put(CycleTask(partial(self._silence, pattern, who, hours, reason)))
 
     def withdraw_label(self, identity: str, who: str) -> Future[None]:
         """Take back a label."""
-        return self._put(Action(partial(self._withdraw, identity, who)))
+        return self._put(CycleTask(partial(self._withdraw, identity, who)))
 
     def use_model(
         self, asset: str, version: int | None, who: str, *, other_columns: bool = False
     ) -> Future[dict[str, Any]]:
         """Score the rows of an asset by another version of its model from now on; None: by the one before."""
-        return self._put(Action(partial(self._use_model, asset, version, who, other_columns)))
+        self.asset(asset)
+        return self._put(CycleTask(partial(self._use_model, asset, version, who, other_columns)))
 
     def post(self, message: dict[str, Any], **marks: Any) -> Future[None]:
         """Put a message into the outbox, for every target; `marks` are kept together with it, for `Store.mark`."""
@@ -252,7 +199,7 @@ class Service:
                 self.store.save_book(f"~{name}", mark)
             return [], None
 
-        return self._put(Action(post))
+        return self._put(CycleTask(post))
 
     def note_message(self, number: int, problem: str | None, wait: float) -> Future[None]:
         """Note that a message of the outbox was sent, or why not and for how long to wait."""
@@ -262,7 +209,7 @@ class Service:
             self.store.note_message(number, delivered=delivered, problem=problem, next_try=now + wait)
             return [], None
 
-        return self._put(Action(note))
+        return self._put(CycleTask(note))
 
     @property
     def waiting(self) -> int:
@@ -285,7 +232,7 @@ class Service:
             self.problems[identity] = replace(known, text=text)
         if known is None:
             log.error("%s: %s", identity, text)
-            problem = self.problems[identity] = Problem(identity, text, time.time())
+            problem = self.problems[identity] = ServiceProblem(identity, text, time.time())
             self._notices.append((problem, False))
             self._tell((), ())
 
@@ -297,7 +244,7 @@ class Service:
             self._notices.append((problem, True))
             self._tell((), ())
 
-    def _put(self, job: Delivery | Action) -> Future[Any]:
+    def _put(self, job: Delivery | CycleTask) -> Future[Any]:
         if self._stopping.is_set():
             raise RefusedError("The service is being stopped.", 503)
         try:
@@ -313,10 +260,10 @@ class Service:
         for asset in self.assets.values():
             asset.close()
         for options in self.options.assets.values():
-            self._shelf.configured(options)  # what is wrong with a model is not wrong with the store
+            self._shelf.configured(options.watch_options())  # what is wrong with a model is not wrong with the store
         try:
             self._load_store()
-        except (InputError, ParameterError, StoreError, SwitchError):
+        except (InputError, ParameterError, StoreError):
             raise
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, sqlite3.Error) as error:
             raise self.store.damaged(f"{type(error).__name__}: {error}") from error
@@ -349,7 +296,7 @@ class Service:
     def _open_asset(self, name: str, options: AssetOptions) -> Asset:
         with self.store.transaction():
             record = self.store.open_asset(name)
-            make = self._shelf.open(record, options)
+            make = self._shelf.open(self.store, record, options.watch_options())
         try:
             return self._asset_at(record, options, make)
         except (InputError, OSError) as error:
@@ -363,7 +310,7 @@ class Service:
         feed = None if options.input is None else open_feed(options.input, follow=True, wait=False)
         positions = self.store.positions(record.id)
         try:
-            return Asset(record, options.watch_options(), make, positions, feed, of_the_present=True)
+            return Asset(record, options.watch_options(), make, positions, feed)
         except BaseException:
             if feed is not None:
                 feed.close()
@@ -421,28 +368,27 @@ class Service:
             finally:
                 self._cycle_began = math.inf
         with suppress(StoreFullError), self.store.transaction():
-            self._save(self.assets, self._wall, every=True)
+            self._save_states(self.assets, self._wall, every=True)
         with suppress(queue.Empty):
             while True:
                 self._jobs.get_nowait().future.set_exception(RefusedError("The service is being stopped.", 503))
 
     def _cycle(self) -> None:
         """Do all that is there to do, in one transaction."""
-        # Each cycle has a time of its own, if clocks go back too.
-        now = self._wall = max(time.time(), self._wall + 1e-6)
+        now = self._begin_cycle()
         self._place, self._cycle_began = "loading", time.monotonic()
         if self._must_load:
             self._load()
             self._must_load = False
         self._check_disk(now)
-        self._look_for_switches(now)
-        work = _Work(list(self._notices))
+        work, notices = CycleWork(), list(self._notices)
         try:
             self._gather(work, now)
             due = any(book.is_due() for book in self._books.values())
-            if not (work.read or work.jobs or due or self._notices or now >= self._next_cleaning):
+            if not (work.read or work.jobs or due or notices or now >= self._next_cleaning):
                 return
             with self.store.transaction():
+                self._write_notices(notices)
                 events = self._carry_out(work, now)
         except BaseException as error:
             refusal = RefusedError("The service could not do this; see its log.", 500)
@@ -455,7 +401,7 @@ class Service:
                     job.future.set_exception(refusal)
             self._must_load = True  # nothing of this cycle has happened
             raise
-        del self._notices[: len(work.notices)]
+        del self._notices[: len(notices)]
         self.commits += 1
         self.last_commit = time.time()
         for future, answer in work.answers:
@@ -466,10 +412,11 @@ class Service:
         if work.read or events:
             self._tell(work.read, events)
 
-    def _gather(self, work: _Work, now: float) -> None:
+    def _gather(self, work: CycleWork, now: float) -> None:
         """Take what has come: rows of files, deliveries, actions."""
         blocked = "disk" in self.problems
-        for name in self.assets if not blocked else ():
+        work.jobs += self._wanted_switches(now)  # first: rows are read by the models that are wanted
+        for name in self.assets if not blocked and not work.jobs else ():
             self._place = f"reading the file of {name}"
             try:
                 rows = None if self._is_paused(name, now) else self.assets[name].read_file()
@@ -482,7 +429,8 @@ class Service:
         self._cycle_began = time.monotonic()  # waiting for something to do takes no time
         size = 0
         with suppress(queue.Empty):
-            work.jobs.append(self._jobs.get(timeout=_POLL) if not work.read else self._jobs.get_nowait())
+            is_idle = not (work.read or work.jobs)
+            work.jobs.append(self._jobs.get(timeout=_POLL) if is_idle else self._jobs.get_nowait())
             while len(work.jobs) < _MOST_JOBS and size < _MOST_BYTES:
                 size += len(work.jobs[-1].lines) if isinstance(work.jobs[-1], Delivery) else 0
                 work.jobs.append(self._jobs.get_nowait())
@@ -495,7 +443,7 @@ class Service:
                 self._place = f"reading rows for {job.asset}"
                 self._receive(job, work)
 
-    def _receive(self, delivery: Delivery, work: _Work) -> None:
+    def _receive(self, delivery: Delivery, work: CycleWork) -> None:
         """Read the rows of a delivery, unless they came before."""
         asset, position = self.assets[delivery.asset], None
         try:
@@ -527,87 +475,44 @@ class Service:
             work.positions[delivery.asset, delivery.source] = asset.positions[delivery.source] = position
         work.read.setdefault(delivery.asset, []).append((delivery, rows))
 
-    def _carry_out(self, work: _Work, now: float) -> list[Event]:
-        """Score, act and let timers run; write all of it, and return what the alarms said."""
-        events: list[Event] = []
-        for name in sorted(work.read, key=lambda each: self.assets[each].record.id):
-            self._place = f"scoring {name}"
-            try:
-                events += self._judge(self.assets[name], work, now)
-            except (StoreError, sqlite3.Error):
-                raise
-            except Exception as error:  # in the middle of it: the whole cycle is done again, without this asset
-                self._pause(name, error)
-                raise
-        self._place = "writing"
-        for each in work.quarantined:
-            self._quarantine(*each, now)
-        for (name, source), position in work.positions.items():
-            self.store.save_position(self.assets[name].record.id, source, position)
-        for job in work.jobs:
-            if isinstance(job, Action):
-                answer: Any
-                try:
-                    said, answer = job.run(now)
-                    events += said
-                except (LookupError, ValueError) as error:
-                    answer = error
-                work.answers.append((job.future, answer))
-        for book in self._books.values():
-            events += book.advance()
-        self._write_events(events)
-        self._write_notices(work.notices)
-        self._save(work.read, now)
-        if now >= self._next_cleaning:
-            self.store.remove_old(now, self.options.keep_readings, self.options.keep_verdicts)
-            self._next_cleaning = now + _CLEANING_SECONDS
-        return events
-
-    def _judge(self, asset: Asset, work: _Work, now: float) -> list[Event]:
-        """Score the rows of an asset, write them, and return what the alarms say to them."""
-        record, first, read = asset.record, asset.record.rows, work.read[asset.record.name]
-        remarks = [remark for _, batch in read for remark in batch.remarks]
-        if remarks:
-            self.enter_problem(f"clock of {record.name}", remarks[-1])
-        elif not asset.progress.behind:
-            self.clear_problem(f"clock of {record.name}")
+    def _judge(self, asset: Asset, work: CycleWork, now: float) -> list[Event]:
         try:
-            judged, verdicts, refused, bad = asset.judge([rows for _, rows in read], now, self.store)
-        except Exception as error:  # nothing of it is written, and the others go on
-            self._leave(record.name, work, error)
-            return []
-        start, kept = 0, first
-        for delivery, batch in read:
-            stop = start + len(batch.lines)
-            source = "the file" if delivery is None else delivery.source
-            failed = dict.fromkeys(bad, "it could not be scored, and was set aside")
-            why = {at: text for at, text in {**refused, **failed}.items() if start <= at < stop}
-            faults = [*batch.faults, *(Fault("the rows", at - start + 1, text) for at, text in why.items())]
-            mine = [at for at in why if at in bad]
-            texts = [(record.name, source, asset.row_text(batch, at - start), bad[at]) for at in mine]
-            work.quarantined += texts
-            count = len(faults) + batch.further_faults
-            record.counts["malformed"] += count - len(mine)
-            if delivery is not None:
-                shown = [{"line": fault.line, "reason": fault.reason} for fault in faults[:MOST_FAULTS]]
-                kept += stop - start - len(why)
-                answer = {"accepted": batch.readings or stop - start - len(why), "duplicate": False, "row": kept}
-                work.answers.append((delivery.future, {**answer, "malformed": count, "faults": shown}))
-            elif faults:
-                log.warning("%s: %d malformed lines; the first: %s", record.name, count, faults[0])
-            start = stop
-        self._save_positions(asset)
-        if judged is None:
-            return []
-        self._end_pause(record.name)
-        if now - asset.last_bad > _QUIET:
-            self.clear_problem(f"rows of {record.name}")
-        self.store.add_rows(record.id, *judged)
-        asset.show_last(judged[1])
-        return asset.book.take(record.name, verdicts, record.rows)
+            return super()._judge(asset, work, now)
+        except (StoreError, sqlite3.Error):
+            raise
+        except Exception as error:  # in the middle of it: the whole cycle is done again, without this asset
+            self._pause(asset.record.name, error)
+            raise
 
-    def _leave(self, name: str, work: _Work, error: Exception) -> None:
-        """Pause an asset in the middle of a cycle: what was read of it is read again later."""
+    def _options_of(self, name: str) -> WatchOptions:
+        return self.options.assets[name].watch_options()
+
+    def _remark(self, asset: Asset, remarks: list[str]) -> None:
+        if remarks:
+            self.enter_problem(f"clock of {asset.record.name}", remarks[-1])
+        elif not asset.progress.behind:
+            self.clear_problem(f"clock of {asset.record.name}")
+
+    def _keep(self, asset: Asset, scored: ScoredBatch) -> None:
+        assert scored.readings is not None
+        assert scored.judged is not None
+        self._end_pause(asset.record.name)
+        if scored.judged.received - asset.last_bad > _QUIET:
+            self.clear_problem(f"rows of {asset.record.name}")
+        self.store.add_rows(asset.record.id, scored.readings, scored.judged)
+
+    def _answer(self, asset: Asset, part: BatchReport, work: CycleWork) -> None:
+        faults, count = part.faults, len(part.faults) + part.batch.further_faults
+        if part.delivery is not None:
+            shown = [{"line": fault.line, "reason": fault.reason} for fault in faults[:MOST_FAULTS]]
+            answer = {"accepted": part.batch.readings or part.taken, "duplicate": False, "row": part.last_row}
+            work.answers.append((part.delivery.future, {**answer, "malformed": count, "faults": shown}))
+        elif faults:
+            log.warning("%s: %d malformed lines; the first: %s", asset.record.name, count, faults[0])
+
+    def _leave(self, asset: Asset, work: CycleWork, error: Exception) -> None:
+        """Pause an asset in the middle of a cycle: nothing of it is written, and it is read again later."""
+        name = asset.record.name
         log.error("%s: its rows cannot be scored", name, exc_info=error)
         self._pause(name, error)
         self._reopen(name)
@@ -617,96 +522,61 @@ class Service:
         work.quarantined = [each for each in work.quarantined if each[0] != name]
         work.read[name] = []
 
-    def _save_positions(self, asset: Asset) -> None:
-        """Write how far the inputs of an asset were read, and what is new of how they are laid out."""
-        identity = asset.record.id
-        if asset.new_columns:
-            self.store.save_columns(asset.record, asset.scorer.variable_names)
-            asset.new_columns = False
-        if asset.new_layout:
-            self.store.save_position(identity, "layouts", asset.layouts)
-            asset.new_layout = False
-        if asset.source is not None and asset.source.columns is not None:
-            self.store.save_position(identity, "file", asset.source.position())
-        elif asset.source is None:
-            self.store.save_position(identity, "clock", asdict(asset.progress))
-            if asset.aligning is not None:
-                self.store.save_position(identity, "aligner", asset.aligning.state())
-
     def _quarantine(self, name: str, source: str, text: str, reason: str, now: float) -> None:
-        """Set a row aside that could not be scored: keep it, count it, and say so."""
-        asset = self.assets[name]
-        asset.last_bad = now
-        asset.record.counts["quarantined"] += 1
-        self.store.quarantine(asset.record.id, now, source, text[:_LONGEST_TEXT], reason)
-        count = asset.record.counts["quarantined"]
+        super()._quarantine(name, source, text, reason, now)
+        count = self.assets[name].record.counts["quarantined"]
         said = f"{counted(count, 'row')} could not be scored and set aside. The last: {text[:200]} ({reason})"
         self.enter_problem(f"rows of {name}", said)
 
     def _act(self, name: str, alarm: str, who: str, given: dict[str, Any], _: float) -> tuple[list[Event], Any]:
+        """Do something with an alarm; a label or a comment also if it is closed."""
+        written = next((Alarm.from_dict(each) for each in self.store.alarms_of([alarm])), None)
         book = next((each for each in self._books.values() if alarm in (a.id for a in each.book.alarms())), None)
-        if name == "label":
-            return self._label(alarm, who, given)
-        if book is None and name == "comment":
-            return self._comment_closed(alarm, who, given)
-        if book is None:
-            raise LookupError(f"There is no open alarm {alarm!r:.80}.")
-        now, hours = book.now(), given.get("hours")
-        until = None if hours is None else now + 3600 * float(hours)
+        if written is None or (book is None and name not in ("label", "comment")):
+            raise LookupError(f"There is no {'open ' if name not in ('label', 'comment') else ''}alarm {alarm!r:.80}.")
+        asset = self.assets.get(written.asset)
+        now = book.now() if book is not None else time.time() if asset is None else asset.book.now()
         words: dict[str, Any] = {key: str(given.get(key) or "") for key in ("reason", "comment")}
+        hours = given.get("hours")
+        until = None if hours is None else now + 3600 * float(hours)
         words |= {"until": until} if name == "shelve" else {}
-        before = book.book.alarm(alarm)
-        events = book.named(getattr(book.book, name)(alarm, who, now, **words))
-        if name == "acknowledge" and until is not None:  # remind me in so many hours
-            events += book.named(book.book.shelve(alarm, who, now, until, reason=words["reason"]))
-        details = {**words, "asset": before.asset, "time": now}
+        events: list[Event] = []
+        answer: Alarm | Label = written
+        if name == "label":
+            if words["reason"] not in REASONS:
+                raise RefusedError(f"The reason must be one of {', '.join(REASONS)}.")
+            events, answer = self._replace_label(written, who, now, **words)
+        elif book is None:
+            answer = self._comment_closed(written, who, now, **words)
+        else:
+            events = book.named(book.book.act(name, alarm, who, now, **words))
+            if name == "acknowledge" and until is not None:  # remind me in so many hours
+                events += book.named(book.book.act("shelve", alarm, who, now, words["reason"], until=until))
+            changed = [event.alarm for event in events if isinstance(event, Change) and event.alarm is not None]
+            answer = next((each for each in reversed(changed) if each.id == alarm), written)
+            if name == "acknowledge" and words["reason"] in REASONS:
+                events += self._replace_label(answer, who, now, **words)[0]
+        details = {**words, "asset": written.asset, "time": now}
         self.store.add_audit(time.time(), who, name.replace("_", " "), alarm, details)
-        changed = [event.alarm for event in events if isinstance(event, Change) and event.alarm is not None]
-        after = next((each for each in changed if each.id == alarm), before)
-        if name == "acknowledge" and words["reason"] in REASONS:
-            events += self._replace_label(after, words["reason"], who, now, words["comment"])[0]
-        return events, (changed[-1] if changed else before).as_dict()
-
-    def _written_alarm(self, identity: str) -> tuple[Alarm, float]:
-        """Return an alarm, open or closed, and the time of its asset's clock."""
-        for record in self.store.alarms_written([identity]):
-            alarm = Alarm.from_dict(record)
-            asset = self.assets.get(alarm.asset)
-            return alarm, time.time() if asset is None else asset.book.now()
-        raise LookupError(f"There is no alarm {identity!r:.80}.")
-
-    def _label(self, identity: str, who: str, given: dict[str, Any]) -> tuple[list[Event], Any]:
-        """Say what an alarm was, whether it is open or closed."""
-        alarm, now = self._written_alarm(identity)
-        reason, comment = (str(given.get(key) or "") for key in ("reason", "comment"))
-        if reason not in REASONS:
-            raise RefusedError(f"The reason must be one of {', '.join(REASONS)}.")
-        events, label = self._replace_label(alarm, reason, who, now, comment)
-        details = {"reason": reason, "comment": comment, "asset": alarm.asset, "time": now}
-        self.store.add_audit(time.time(), who, "label", identity, details)
-        return events, label.as_dict()
+        return events, answer.as_dict()
 
     def _replace_label(
-        self, alarm: Alarm, reason: str, who: str, now: float, comment: str
+        self, alarm: Alarm, who: str, now: float, reason: str, comment: str
     ) -> tuple[list[Event], Label]:
         """Label an alarm; the label that it had is taken back."""
         label = label_alarm(alarm, reason, who, now, self._labels.values(), comment)
         mine = [each for each in self._labels.values() if each.subject == alarm.id and each.holds]
         return self._save_labels([*(replace(each, withdrawn_by=who, withdrawn_at=now) for each in mine), label]), label
 
-    def _comment_closed(self, identity: str, who: str, given: dict[str, Any]) -> tuple[list[Event], Any]:
+    def _comment_closed(self, alarm: Alarm, who: str, now: float, reason: str, comment: str) -> Alarm:
         """Add a comment to an alarm that is closed; it stays so."""
-        alarm, now = self._written_alarm(identity)
-        reason, comment = (str(given.get(key) or "") for key in ("reason", "comment"))
         said = replace(alarm, comment=comment or alarm.comment, changes=alarm.changes + 1)
         change = Change(
-            f"{identity}.{said.changes}", now, "commented", alarm.asset, alarm.state, said, who, reason, comment
+            f"{alarm.id}.{said.changes}", now, "commented", alarm.asset, alarm.state, said, who, reason, comment
         )
-        self.store.add_change(change.id, identity, now, change.as_dict())
-        self.store.save_alarm(identity, alarm.asset, alarm.since, False, said.as_dict())
-        details = {"reason": reason, "comment": comment, "asset": alarm.asset, "time": now}
-        self.store.add_audit(time.time(), who, "comment", identity, details)
-        return [], said.as_dict()
+        self.store.add_change(change.id, alarm.id, now, change.as_dict())
+        self.store.save_alarm(alarm.id, alarm.asset, alarm.since, False, said.as_dict())
+        return said
 
     def _silence(self, pattern: str, who: str, hours: float, reason: str, _: float) -> tuple[list[Event], Any]:
         events: list[Event] = []
@@ -719,44 +589,16 @@ class Service:
         self.store.add_audit(time.time(), who, "silence", pattern, {"hours": hours, "reason": reason})
         return events, [event.as_dict() for event in events]
 
-    def _use_model(
-        self, name: str, version: int | None, who: str, other_columns: bool, now: float
-    ) -> tuple[list[Event], Any]:
-        """Switch to another version between two rows; if that cannot be, nothing has changed."""
-        asset, options = self.asset(name), self.options.assets[name]
-        record, before = replace(asset.record), asset.record.version
-        if version is None:
-            version = self.store.models_written(record.id)[before].before
-            if version is None:
-                raise RefusedError(f"{name}: version {before} is the first that was in use.", 409)
-        details = {"version": version, "before": before, "row": record.rows + 1}
-        try:
-            with self.store.savepoint():
-                make = self._shelf.switch(record, options, version, asset.scorer, other_columns=other_columns)
-                switched = self._asset_at(record, options, make)
-                self.store.add_audit(now, who, "use model", name, details)
-        except (LookupError, OSError, ValueError) as error:
-            self.store.want_model(record.id, None)
-            self.store.add_audit(now, who, "switch refused", name, {**details, "reason": str(error)})
-            raise RefusedError(str(error), 409) from None
-        log.warning("%s: version %d of the model from row %d on, by %s", name, version, record.rows + 1, who)
-        switched.book = asset.book
-        asset.close()
-        self.assets[name] = switched
+    def _with_model(
+        self, asset: Asset, record: AssetRecord, options: WatchOptions, make: Callable[[], Scorer]
+    ) -> Asset:
+        name = record.name
+        if asset.source is None:  # its file may have been closed
+            switched = self._asset_at(record, self.options.assets[name], make)
+        else:
+            switched = super()._with_model(asset, record, options, make)
         self._end_pause(name)
-        return self._tell_labels(switched.book), {"asset": name, **details}
-
-    def _look_for_switches(self, now: float) -> None:
-        """Carry out what `penstock model use` has asked for in the store."""
-        if now < self._next_look:
-            return
-        self._next_look = now + _LOOK_SECONDS
-        for name, wanted in self.store.wanted_models().items():
-            if name in self.assets:
-                columns = bool(wanted.get("other_columns"))
-                run = partial(self._use_model, name, wanted["version"], wanted["who"], columns)
-                with suppress(queue.Full):  # then the next time
-                    self._jobs.put_nowait(Action(run))
+        return switched
 
     def _withdraw(self, identity: str, who: str, now: float) -> tuple[list[Event], None]:
         label = self._labels.get(identity)
@@ -773,18 +615,12 @@ class Service:
             self.store.save_label(label.id, label.as_dict())
         return [event for book in self._books.values() for event in self._tell_labels(book)]
 
-    def _tell_labels(self, book: Book) -> list[Event]:
-        """Tell the alarms what people said: the labels of the store, and those that the models keep."""
-        mine = [asset for asset in self.assets.values() if asset.book is book]
-        book.dirty = True  # rows before this are not to be taken again with these labels
-        return book.named(book.book.set_labels(known_labels(self._labels.values(), mine), book.now()))
-
     def _write_events(self, events: Iterable[Event]) -> None:
         """Write changes and alarms, and put notifications into the outbox."""
         for event in events:
             if isinstance(event, Notification):  # with the alarms as they were after their last change before it
                 wanted = dict.fromkeys((*event.new, *event.ended, *event.active))
-                message = {**event.as_dict(), "alarms": self.store.alarms_written(wanted)}
+                message = {**event.as_dict(), "alarms": self.store.alarms_of(wanted)}
                 for target in self.targets:
                     self.store.add_message(event.id, target, event.time, message)
                 continue
@@ -794,7 +630,7 @@ class Service:
                 is_open = event.kind != "closed"
                 self.store.save_alarm(subject, event.asset, event.alarm.since, is_open, event.alarm.as_dict())
 
-    def _write_notices(self, notices: Iterable[tuple[Problem, bool]]) -> None:
+    def _write_notices(self, notices: Iterable[tuple[ServiceProblem, bool]]) -> None:
         """Put messages on problems of the service itself into the outbox."""
         for problem, over in notices:
             identity = f"service:{problem.id}:{problem.since:.3f}:{'over' if over else 'new'}"
@@ -804,7 +640,19 @@ class Service:
             for target in self.targets:
                 self.store.add_message(identity, target, time.time(), message)
 
-    def _save(self, touched: Iterable[str], now: float, *, every: bool = False) -> None:
+    def _save(self, work: CycleWork, now: float) -> None:
+        for each in work.quarantined:
+            self._quarantine(*each, now)
+        for (name, source), position in work.positions.items():
+            self.store.save_position(self.assets[name].record.id, source, position)
+        for name in work.read:
+            self.assets[name].save_positions(self.store)
+        self._save_states(work.read, now)
+        if now >= self._next_cleaning:
+            self.store.remove_old(now, self.options.keep_readings, self.options.keep_verdicts)
+            self._next_cleaning = now + _CLEANING_SECONDS
+
+    def _save_states(self, touched: Iterable[str], now: float, *, every: bool = False) -> None:
         """Save assets, states that are due (or every one), and the alarms of those and where something happened."""
         for asset in map(self.assets.__getitem__, touched):
             due = every or asset.state_is_due(now)

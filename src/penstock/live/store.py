@@ -180,7 +180,8 @@ class ModelVersion:
 class Store:
     """The file of a live service, made if it is not there. Of two processes that open it, the second one is refused.
 
-    `exclusive` is False to change tokens while a service runs on the same file.
+    `exclusive` is False to change tokens while a service runs on the same file. Without a path it is kept in memory,
+    for one thread.
 
     >>> import tempfile
     >>> store = Store(Path(tempfile.mkdtemp()) / "live.db")
@@ -191,7 +192,16 @@ class Store:
     >>> store.close()
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, exclusive: bool = True) -> None:
+    def __init__(self, path: str | os.PathLike[str] | None, *, exclusive: bool = True) -> None:
+        self._readers = threading.local()
+        self._all_readers: list[sqlite3.Connection] = []
+        self._writing: int | None = None  # the thread that is in a transaction
+        self._exclusive = exclusive and path is not None
+        if path is None:
+            self.path, self._lock = Path(":memory:"), os.open(os.devnull, os.O_RDWR)
+            self._writer = self._readers.connection = self._connect()
+            self._prepare()
+            return
         if not Path(path).parent.is_dir():
             raise StoreError(f"There is no folder {Path(path).parent} for the store {Path(path).name}. Make it first.")
         self.path = Path(path).resolve()  # by whatever name it is called: the lock is one
@@ -202,7 +212,6 @@ class Store:
             if exclusive and not lock(self._lock):
                 raise StoreError(f"{self.path} is used by another penstock. End it, or name another one.")
             created = not self.path.exists()
-            self._exclusive = exclusive
             if exclusive and not created:
                 self._check_log()
             self._writer = self._connect()
@@ -219,8 +228,6 @@ class Store:
         except BaseException:
             os.close(self._lock)
             raise
-        self._readers = threading.local()
-        self._all_readers: list[sqlite3.Connection] = []
 
     def _check_log(self) -> None:
         """Refuse a store that was not closed and whose log was taken away: the newest rows are in there."""
@@ -326,6 +333,7 @@ class Store:
             return
         try:
             writer.execute("BEGIN IMMEDIATE")
+            self._writing = threading.get_ident()
             yield
             writer.execute("COMMIT")
         except BaseException as error:
@@ -334,6 +342,8 @@ class Store:
             if isinstance(error, sqlite3.OperationalError) and (error.sqlite_errorcode & 0xFF) in _FULL:
                 raise StoreFullError(f"{self.path} cannot grow: {error}. Make room on the disk.") from error
             raise
+        finally:
+            self._writing = None
 
     def has_room(self) -> bool:
         """Return whether something can be written: a page of a table, which is then removed."""
@@ -347,7 +357,9 @@ class Store:
         return True
 
     def _read(self, query: str, *values: Any) -> list[sqlite3.Row]:
-        """Return the rows of a query, through the connection of this thread."""
+        """Return the rows of a query: inside a transaction of this thread as they are there, else as committed."""
+        if self._writing == threading.get_ident():
+            return self._writer.execute(query, values).fetchall()
         connection: sqlite3.Connection | None = getattr(self._readers, "connection", None)
         if connection is None:
             connection = self._readers.connection = self._connect()
@@ -463,10 +475,6 @@ class Store:
         """Return the models of an asset by their versions."""
         return {row["version"]: _model_version(row) for row in self._read(_MODELS, asset)}
 
-    def models_written(self, asset: int) -> dict[int, ModelVersion]:
-        """Return the same inside the transaction that is being written."""
-        return {row["version"]: _model_version(row) for row in self._write(_MODELS, asset)}
-
     def model_file(self, digest: str) -> bytes:
         """Return the file of a model; LookupError if it is not kept."""
         for row in self._read("SELECT data FROM model_files WHERE digest=?", digest):
@@ -484,7 +492,7 @@ class Store:
 
     def positions(self, asset: int) -> dict[str, Any]:
         """Return the position in each input of an asset, by the name of the input."""
-        rows = self._write("SELECT name, position FROM inputs WHERE asset=?", asset)
+        rows = self._read("SELECT name, position FROM inputs WHERE asset=?", asset)
         return {row["name"]: json.loads(row["position"]) for row in rows}
 
     def save_position(self, asset: int, name: str, position: Any) -> None:
@@ -584,10 +592,10 @@ class Store:
         rows = self._read(f"{query} ORDER BY began DESC, id LIMIT ?", int(only_open), asset, limit)
         return [{**json.loads(row["record"]), "open": bool(row["open"])} for row in rows]
 
-    def alarms_written(self, identities: Iterable[str]) -> list[dict[str, Any]]:
-        """Return alarms as they are inside the transaction that is being written."""
-        rows = [self._write("SELECT record FROM alarms WHERE id=?", each).fetchone() for each in identities]
-        return [json.loads(row["record"]) for row in rows if row is not None]
+    def alarms_of(self, identities: Iterable[str]) -> list[dict[str, Any]]:
+        """Return alarms by their ids."""
+        found = [self._read("SELECT record FROM alarms WHERE id=?", each) for each in identities]
+        return [json.loads(row["record"]) for rows in found for row in rows]
 
     def alarm(self, identity: str) -> dict[str, Any]:
         """Return an alarm, as `alarms` does; LookupError if there is none."""
@@ -611,13 +619,12 @@ class Store:
 
     def mark(self, name: str) -> Any:
         """Return what was kept under a name by `Service.post`; None if there is none."""
-        rows = self._read("SELECT state FROM books WHERE name=?", f"~{name}")  # no asset's group begins so
-        return json.loads(rows[0]["state"]) if rows else None
+        return self.book(f"~{name}")  # no asset's group begins so
 
     def book(self, name: str) -> Any:
         """Return a part of the state of the alarms; None if it was never saved."""
-        row = self._write("SELECT state FROM books WHERE name=?", name).fetchone()
-        return None if row is None else json.loads(row["state"])
+        rows = self._read("SELECT state FROM books WHERE name=?", name)
+        return json.loads(rows[0]["state"]) if rows else None
 
     def save_book(self, name: str, state: Any) -> None:
         """Write a part of the state of the alarms."""

@@ -38,7 +38,8 @@ from penstock.live.alarms import AlarmError
 from penstock.live.api import ENDPOINTS, MAY, Api, Endpoint, PlainJson
 from penstock.live.connectors import Input, Outbox, make_inputs, make_targets
 from penstock.live.options import ServeOptions
-from penstock.live.service import RefusedError, Service
+from penstock.live.runtime import RefusedError
+from penstock.live.service import Service
 from penstock.live.store import StoreError, find_token
 
 log = logging.getLogger("penstock.serve")

@@ -261,7 +261,7 @@ async function openAlarm(id, { keep = false } = {}) {
   const may = state.status.role !== "viewer", engineer = state.status.role === "engineer";
   const buttons = [
     ["acknowledge", "Acknowledge", may && !is("acknowledged")],
-    ["label", alarm.labels.some(holds) ? "Change the label" : "Label", may && (is("acknowledged") || !alarm.open)], ["comment", "Comment", may],
+    ["label", alarm.labels.some(holds) ? "Change the label" : "Label", may], ["comment", "Comment", may],
     ["confirm", "Confirm", may && is("acknowledged") && !is("confirmed")],
     ["reset", "Reset", may && is("latched") && !is("active") && is("acknowledged")],
     ["shelve", "Shelve for these hours", may], ["unshelve", "Unshelve", may && is("shelved")],
