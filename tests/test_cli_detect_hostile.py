@@ -22,7 +22,7 @@ from penstock.cli import main
 TABLES = hostile_tables.hostile()
 # They take a second each to read or refuse, and test_tables_hostile.py does that.
 SLOW = {"a million columns", "text, then numbers", "numbers, then text", "three thousand columns", "line of 70 MB"}
-QUICK = ["--method", "norm"]  # judges a table at once: it is what comes before and after that is tested here
+QUICK = ["--method", "norm"]  # scores a table at once: it is what comes before and after that is tested here
 LONGEST = 10.0  # seconds of CPU time, which other processes do not count in
 
 
@@ -153,7 +153,7 @@ OPTIONS: dict[str, tuple[list[str], str]] = {
     "no configuration": (["--config", "nowhere.toml"], "nowhere.toml: No such file or directory"),
     "a table as configuration": (["--config", "plant.csv"], "plant.csv: not TOML"),
     "strict": (["--strict", "--keep", "head"], "1 columns cannot be inputs as they are: 'fault'"),
-    "from no time": (["--from", "soon"], "--from is not a time; got 'soon'. Write it like 2024-05-31"),
+    "from no time": (["--since", "soon"], "--since is not a time; got 'soon'. Write it like 2024-05-31"),
     "until a number": (["--until", "5"], "--until: '5' is no time stamp. Write the year first"),
     "no period": (["--exclude-period", "May"], "--exclude-period: 'May' is not a period. Write START..END"),
     "faults without label": (["--fault-value", "1"], "--fault-value and --unknown-value need --label"),
@@ -410,7 +410,7 @@ def one_constant(table: pd.DataFrame) -> None:
         (times_missing, "2 rows without a time stamp that can be read left out"),
         (sensor_dies, "Of 3,000 values in columns of numbers 250 are missing"),
         (sensor_added, "Of 3,000 values in columns of numbers 351 are missing"),
-        (day_of_nan, "144 rows without any reading cannot be judged"),
+        (day_of_nan, "144 rows without any reading cannot be scored"),
         (one_constant, "1 column was left out (gate: It never changes"),
     ],
 )
@@ -422,7 +422,7 @@ def test_a_series_with_faulty_clocks_and_sensors_is_judged_with_a_note(
     table.to_csv(tmp_path / "plant.csv", index=False)
     assert main(["detect", str(tmp_path / "plant.csv"), "--output", str(tmp_path / "findings.csv")]) == 0
     shown = capsys.readouterr().out
-    assert "judged by SensorDetector" in shown
+    assert "scored by SensorDetector" in shown
     assert said in " ".join(shown.split())
     findings = pd.read_csv(tmp_path / "findings.csv").sort_values("score", ascending=False)
     hot = pd.to_datetime(table["time"][400:420], errors="coerce")

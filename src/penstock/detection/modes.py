@@ -1,4 +1,4 @@
-"""Assign operating modes to rows, by a column or by rules; rows around a change of mode are not judged."""
+"""Assign operating modes to rows, by a column or by rules; rows around a change of mode are not scored."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class ModePlan:
 
     settle : after a change of mode the machine is neither in the one nor in the other for so long. The last row before
         the change, and those less than this after the first row of the new mode (itself included), are "changing" and
-        not judged. A number counts rows: 3 are the first three of the new mode, and 0 is none of them.
+        not scored. A number counts rows: 3 are the first three of the new mode, and 0 is none of them.
 
-    A row without the reading that decides is "unknown" and not judged; it is no change of mode.
+    A row without the reading that decides is "unknown" and not scored; it is no change of mode.
     """
 
     column: str | None = None  # each of its values is a mode
     rules: tuple[tuple[str, RowRule], ...] = ()  # by name; the first that holds gives the mode, without one "other"
-    skip: tuple[str, ...] = ()  # modes that are not judged
+    skip: tuple[str, ...] = ()  # modes that are not scored
     settle: pd.Timedelta | int | None = None
 
     def assign(self, table: Table) -> NDArray[np.str_]:
@@ -69,14 +69,14 @@ class ModePlan:
         return replace(self, rules=tuple((name, rule.resolved(table)) for name, rule in self.rules))
 
     def refuse_unknown_skips(self, table: Table) -> None:
-        """Raise for a mode to skip that is none; only where modes are learnt, as new data need not show each."""
+        """Raise for a mode to skip that is none; only where modes are fitted, as new data need not show each."""
         names = [name for name, _ in self.rules] if self.column is None else _values_of(table, self.column)[0]
         known = {*names, *((OTHER,) if self.rules else ())}
         for name in self.skip:
             if name not in known | {UNKNOWN, CHANGING}:
                 raise TableError(f"There is no mode {name!r} to skip; there are {', '.join(sorted(known))}.")
 
-    def is_judged(self, modes: NDArray[np.str_]) -> BoolArray:
+    def is_scored(self, modes: NDArray[np.str_]) -> BoolArray:
         return ~np.isin(modes, [*self.skip, UNKNOWN, CHANGING])
 
     @property
@@ -85,7 +85,7 @@ class ModePlan:
 
     def __str__(self) -> str:
         how = f"by column {self.column}" if self.column else ", ".join(f"{name}: {rule}" for name, rule in self.rules)
-        skipped = f"; not judged: {', '.join(self.skip)}" if self.skip else ""
+        skipped = f"; not scored: {', '.join(self.skip)}" if self.skip else ""
         settled = f"; settling: {self.settle}" if self.settle is not None else ""
         return f"{how}{skipped}{settled}"
 
