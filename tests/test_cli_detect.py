@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -60,7 +61,21 @@ def test_the_summary(table: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert left_behind(Path()).keys() == {"plant.csv"}
 
 
-def test_the_agreement_counts_what_was_judged(table: str, capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("command", ["look", "detect", "fit"])
+def test_options_are_checked_once(table: str, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    made: list[str] = []
+
+    def counted(method: str, *arguments: Any, **parameters: Any) -> Any:
+        made.append(method)
+        return make_detector(method, *arguments, **parameters)
+
+    monkeypatch.setattr("penstock.detection._detect.make_detector", counted)
+    options = {"look": [], "detect": ["--method", "norm", "-q"], "fit": ["--method", "norm", "-q", "-m", "m"]}[command]
+    assert main([command, table, *options]) == 0
+    assert len(made) == (2 if command == "look" else 1)  # of "auto": the one for rows, then the one for a series
+
+
+def test_the_agreement_counts_what_was_scored(table: str, capfd: pytest.CaptureFixture[str]) -> None:
     readings = plant()
     readings.loc[100:102, "fault"] = 1
     readings.loc[100:102, readings.columns[1:-1]] = np.nan  # cannot be scored
@@ -74,7 +89,7 @@ def test_the_agreement_counts_what_was_judged(table: str, capfd: pytest.CaptureF
 HINT = "(method "
 
 
-def test_rows_in_no_order_are_judged_one_by_one(table: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_rows_in_no_order_are_scored_one_by_one(table: str, capfd: pytest.CaptureFixture[str]) -> None:
     rows = plant().drop(columns=["time", "fault"]).sample(frac=1, random_state=0)
     rows.to_csv("rows.csv", index=False)
     why = (
@@ -499,7 +514,7 @@ def test_labels_groups_and_periods(table: str, capfd: pytest.CaptureFixture[str]
     assert scores["group"].tolist() == ["A"] * 328 + ["B"] * 328
     assert scores["score"].isna().sum() == 146
     Path("job.toml").write_text(
-        "label = 'fault'\nfault-value = [1]\nunknown-value = -999\ngroup = 'unit'\nfrom = 2024-05-01\n"
+        "label = 'fault'\nfault-value = [1]\nunknown-value = -999\ngroup = 'unit'\nsince = 2024-05-01\n"
         "until = '2024-05-03'\nexclude-period = ['2024-05-02..2024-05-02 12:00']\n"
     )
     assert main(["detect", "two.csv", *QUICK, "--config", "job.toml", "--json"]) == 0

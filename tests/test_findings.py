@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 from dataclasses import fields
 from pathlib import Path
@@ -75,12 +76,8 @@ def test_events_beyond_the_most_severe_are_explained_on_request():
     for event, why in whole.explained.events.items():
         assert str(explain(some, event)) == str(some.explain(event)) == str(why)
     none = detect(plant(), top=5, most_explained=0)
-    assert (none.explained.events, none.explained.rule_tree, none.explained.groups, none.explained.trees) == (
-        {},
-        None,
-        (),
-        (),
-    )
+    why = none.explained
+    assert (why.events, why.rule_tree, why.groups, why.trees) == ({}, None, (), ())
     assert none.explain(1).variables["variable"].iloc[0] == HOT
     with pytest.raises(ValueError, match="most_explained must be a whole number ≥ 0"):
         detect(plant(), most_explained=-1)
@@ -89,6 +86,16 @@ def test_events_beyond_the_most_severe_are_explained_on_request():
 def test_fields_are_data(findings):
     assert not [name for name, value in vars(type(findings)).items() if isinstance(value, property)]
     assert {field.name for field in fields(findings)} == set(vars(findings))
+    assert len(fields(findings)) <= 15
+
+
+def test_explaining_later_changes_nothing(findings):
+    before = copy.deepcopy((findings.inputs.expected, findings.events, findings.explained.events.keys()))
+    for event in findings.events.index:
+        explain(findings, int(event))
+    assert findings.inputs.expected.equals(before[0])
+    assert findings.events.equals(before[1])
+    assert findings.explained.events.keys() == before[2]
 
 
 def test_files_are_written_and_replaced_only_on_request(findings, tmp_path):

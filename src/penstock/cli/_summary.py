@@ -74,7 +74,7 @@ def _rows(findings: Findings) -> str:
 def _counts(findings: Findings) -> Iterator[str]:
     trained, scored = int(findings.rows.fitted.sum()), int(findings.rows.scored.sum())
     if 0 < trained < scored:
-        yield f"Fitted from {counted(trained, 'row')}; findings are among the others."
+        yield f"Fitted to {counted(trained, 'row')}; findings are among the others."
     found, events = int(findings.flags.sum()), len(findings.events)
     chance = by_chance(findings.assessment.threshold_expected)
     above = f"{findings.threshold:.4g}{f', {chance}' if chance else ''}"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pandas as pd
@@ -20,16 +21,15 @@ from penstock.prepare import unpack_scaling
 from penstock.storage import Record, StorageError, WrongKindError, read_state, write_state
 
 KIND = "model"
-_NONE = type(None)
-_PLAIN = (_NONE, bool, int, float, str)
-_READING = {
-    "time": (_NONE, str, list), "columns": (_NONE, list), "exclude": (list,), "label": (_NONE, str),
-    "group": (_NONE, str),
-    "timezone": (_NONE, str), "strict": (bool,), "day_first": (_NONE, bool), "separator": (_NONE, str),
-    "decimal": (_NONE, str), "thousands": (_NONE, str), "encoding": (_NONE, str), "sheet": (_NONE, str),
-    "max_bytes": (_NONE, int), "missing": (list,), "time_format": (_NONE, str), "names": (list,),
-    "step": (_NONE, str), "hold": (_NONE, str),
-}  # fmt: skip
+_PLAIN = (type(None), bool, int, float, str)
+_READING = {  # what a file may hold of each setting
+    name: [
+        list if get_origin(kind) is tuple else kind
+        for kind in (get_args(given) if isinstance(given, UnionType) else (given,))
+    ]
+    for name, given in get_type_hints(ReadSettings).items()
+    if name not in (*FROM_DATA, "query")
+}
 
 
 def save_model(model: Model, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:

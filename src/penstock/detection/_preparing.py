@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from datetime import tzinfo
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,7 @@ class ReadSettings:
     exclude: tuple[str, ...] = ()
     label: str | None = None
     group: str | None = None
-    timezone: Any = None
+    timezone: str | tzinfo | None = None
     strict: bool = False
     day_first: bool | None = None
     separator: str | None = None
