@@ -242,7 +242,7 @@ def test_a_running_threshold_starts_from_the_training_scores(options: WatchOptio
     model = penstock.fit_model(good())
     model.save(str(options.model))
     running = ConformalPValue(rate=0.02)
-    running.update_many(model.later_scores)
+    running.update_many(model.new_row_scores)
     lines = watched(options, threshold="conformal:rate=0.02")
     expected = [(running.value, running.update(score)) for score in scores_in(lines)]
     assert [(line["threshold"], line["flag"]) for line in lines] == expected
