@@ -106,7 +106,7 @@ def make_findings(
         settings=dict(settings),
     )
     progress(f"explaining {counted(len(grouped), 'event')}")
-    return replace(findings, explained=explain_findings(findings, cut.most_explained))
+    return replace(findings, explained=explain_findings(findings, cut.options.most_explained))
 
 
 @dataclass(frozen=True, eq=False)

@@ -43,7 +43,7 @@ from penstock.detection._scoring import Selection
 from penstock.detection.data import DataSummary
 from penstock.detection.findings import Findings
 from penstock.detection.model import Model, fit_parts
-from penstock.detection.modes import ModePlan, check_modes, named_columns, perhaps_columns, plan_modes
+from penstock.detection.modes import ModePlan, check_modes, columns_of, plan_modes
 from penstock.explain import Truth
 from penstock.io import Note, Table, TableError
 from penstock.options import (
@@ -153,10 +153,11 @@ class FitPlan:
         options, progress = self.options, self.progress
         refuse_read_already(source, options)
         keep = as_names(options.keep)
-        period = () if self.train_rule is None else (self.train_rule,)
-        extra = [*named_columns(options.modes), *(name for rule in period for name in rule.columns)]
-        perhaps = [*perhaps_columns(options.modes), *(name for rule in period for name in rule.perhaps_columns)]
-        also = [*perhaps, *(name for name in extra if name == self.reading.group)]
+        extra, also = columns_of(options.modes)
+        if self.train_rule is not None:
+            extra += self.train_rule.columns
+            also += self.train_rule.perhaps_columns
+        also += [name for name in extra if name == self.reading.group]
         table = self.periods.read_from(self.reading.with_columns(extra).read(source, progress, also=also))
         truth = self.labels.read(table)
         excluded, left_out = self.periods.excluded(table)

@@ -29,7 +29,7 @@ from penstock.detection.model import Model, ModelError
 from penstock.detectors import scores_without_the_highest
 from penstock.io import Note, TableError
 from penstock.options import SelectionOptions
-from penstock.thresholds import Contamination, check_contamination, midway
+from penstock.thresholds import check_contamination, midway
 
 _DEFAULT_TOP, _DEFAULT_SHARE = 100, 20  # the paper's list, but no more than one row in twenty
 MANY = "many findings"  # the kind of a note
@@ -42,11 +42,9 @@ _MOST_TEXT = 0.5  # of the squared residual of the findings, or of their scores 
 class Selection:
     """How findings are selected, grouped and explained."""
 
-    top: int | None  # the length of the list
-    threshold: Contamination | None  # what the scores are compared with, where no length is given
+    options: SelectionOptions
     gap: pd.Timedelta | int | None  # findings at most so far apart are one event
     new_only: bool  # findings are among the rows that were not fitted to, as those are known to be good
-    most_explained: int | None  # how many events are explained; None for the default
 
     @classmethod
     def of(cls, options: SelectionOptions, *, new_only: bool = True) -> Selection:
@@ -62,11 +60,11 @@ class Selection:
                 check_contamination(options.threshold)
             except ValueError as error:
                 raise TableError(f"threshold: {error}", "threshold") from None
-        return cls(options.top, options.threshold, gap, new_only, options.most_explained)
+        return cls(options, gap, new_only)
 
     def described(self) -> dict[str, Any]:
-        threshold = None if self.threshold is None else str(self.threshold)
-        return {"top": self.top, "threshold": threshold, "gap": shown(self.gap)}
+        threshold = None if self.options.threshold is None else str(self.options.threshold)
+        return {"top": self.options.top, "threshold": threshold, "gap": shown(self.options.gap)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,17 +209,18 @@ def _flag(
     nothing is rarer than chance is ranked too: the list says where to look first, the verdict that nothing stands out.
     """
     n_rows = int(candidates.sum())
+    top, asked = cut.options.top, cut.options.threshold
     listed = candidates & (np.nan_to_num(np.nan if chance is None else chance, nan=np.inf) <= LISTED)
-    if cut.top is None and cut.threshold is None and chance is not None and (listed.any() or cut.new_only):
+    if top is None and asked is None and chance is not None and (listed.any() or cut.new_only):
         flags = listed
         below, above = scores[candidates & ~flags], scores[flags]
         if not len(above) or not len(below):
             return flags, float(below.max()) if len(below) else float(above.min())
         return flags, midway(float(min(below.max(), above.min())), float(above.min()))
-    if cut.top is None and (cut.threshold is not None or cut.new_only):
-        limit = model.threshold_of(cut.threshold or "auto", later=cut.new_only)
+    if top is None and (asked is not None or cut.new_only):
+        limit = model.threshold_of(asked or "auto", later=cut.new_only)
         return candidates & (np.nan_to_num(scores, nan=-np.inf) > limit), limit
-    n = cut.top or max(1, min(_DEFAULT_TOP, n_rows // _DEFAULT_SHARE))
+    n = top or max(1, min(_DEFAULT_TOP, n_rows // _DEFAULT_SHARE))
     if n >= n_rows:
         raise TableError(
             f"top = {n} asks for as many findings as there are rows to score ({n_rows:,}) or more. Ask for fewer."

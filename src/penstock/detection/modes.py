@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
@@ -98,7 +98,7 @@ def plan_modes(
     if isinstance(modes, Mapping):
         rules = tuple((str(name).strip(), parse_rule(rule)) for name, rule in modes.items())
     else:
-        specs = [modes] if isinstance(modes, str) else list(modes)
+        specs = _texts(modes)
         if len(specs) == 1 and specs[0] in columns:
             return ModePlan(specs[0], (), skip, settle)
         rules = (_only_rule(specs[0], columns),) if len(specs) == 1 else tuple(map(_named_rule, specs))
@@ -115,11 +115,10 @@ _COMPARES = re.compile(r"[<>]|[=!]=")  # names of columns may begin with =, as =
 def check_modes(modes: ModeSpec, skip: Sequence[str], settle: pd.Timedelta | int | None) -> None:
     """Raise for rules that cannot be read; whether a single word is a column is not known before the table is read."""
     with about("modes"):
-        texts = [modes] if isinstance(modes, str) else list(modes)
-        if isinstance(modes, Mapping) or len(texts) != 1:
+        if isinstance(modes, Mapping) or len(_texts(modes)) != 1:
             plan_modes(modes, (), skip=skip, settle=settle)
-        elif _COMPARES.search(texts[0]):
-            _named_rule(texts[0])
+        elif _COMPARES.search(_texts(modes)[0]):
+            _named_rule(_texts(modes)[0])
 
 
 def refuse_names(names: Sequence[str]) -> None:
@@ -145,25 +144,27 @@ def _refuse_long(name: str) -> None:
         )
 
 
-def named_columns(modes: ModeSpec) -> list[str]:
-    """Return the columns that decide modes, as far as can be known before the table is read."""
-    found = (rule.columns if isinstance(rule, RowRule) else (rule,) for rule in _rules_and_columns(modes))
-    return [name for names in found for name in names]
+def columns_of(modes: ModeSpec) -> tuple[list[str], list[str]]:
+    """Return the columns that decide modes, and the bare words in rules that are columns if the table has them.
 
-
-def perhaps_columns(modes: ModeSpec) -> list[str]:
-    """Return the bare words in rules that are columns if the table has them."""
-    rules = (rule for rule in _rules_and_columns(modes) if isinstance(rule, RowRule))
-    return [name for rule in rules for name in rule.perhaps_columns]
-
-
-def _rules_and_columns(modes: ModeSpec) -> Iterator[RowRule | str]:
-    specs = list(modes.values()) if isinstance(modes, Mapping) else [modes] if isinstance(modes, str) else list(modes)
+    A text that is no rule counts as a column; if it is none, reading the table says so.
+    """
+    specs = list(modes.values()) if isinstance(modes, Mapping) else _texts(modes)
+    named: list[str] = []
+    perhaps: list[str] = []
     for spec in specs:
         try:
-            yield _named_rule(spec)[1]
+            rule = _named_rule(spec)[1]
         except RuleError:
-            yield spec  # a column, then; if it is not, reading the table says so
+            named.append(spec)
+        else:
+            named += rule.columns
+            perhaps += rule.perhaps_columns
+    return named, perhaps
+
+
+def _texts(modes: str | Sequence[str]) -> list[str]:
+    return [modes] if isinstance(modes, str) else list(modes)
 
 
 def _named_rule(spec: str) -> tuple[str, RowRule]:
