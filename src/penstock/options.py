@@ -1,7 +1,8 @@
 """Options of `look`, `detect`, `fit_model` and `score`, declared once.
 
 Each field has its type, its default and, as an `Option`, its name and help on the command line. The fields are the
-keyword arguments of the functions (`takes`), the options of the commands (`penstock.cli`), and the keys of TOML files.
+keyword arguments of the functions (`keyword_options`), the options of the commands (`penstock.cli`), and the keys of
+TOML files.
 This module imports nothing heavy, so that `--help` is quick.
 """
 
@@ -279,7 +280,7 @@ def described(options: type) -> Iterator[tuple[str, Any, Option]]:
                 yield each.name, each.default, option if option.kind else replace(option, kind=kind)
 
 
-class takes(Generic[P]):  # noqa: N801 - a decorator
+class keyword_options(Generic[P]):  # noqa: N801 - a decorator
     """Give a function with `**given` the fields of a dataclass as keyword arguments, for readers and type checkers."""
 
     def __init__(self, options: Callable[P, Any]) -> None:
@@ -289,7 +290,7 @@ class takes(Generic[P]):  # noqa: N801 - a decorator
         self._declare(function)
         return cast("Callable[Concatenate[First, P], Result]", function)
 
-    def second(
+    def after_two(
         self, function: Callable[Concatenate[First, Second, ...], Result]
     ) -> Callable[Concatenate[First, Second, P], Result]:
         """Do the same for a function of two arguments before the options."""
@@ -315,7 +316,7 @@ def read_options(options: Callable[..., Options], given: Mapping[str, Any]) -> O
 
 
 @contextmanager
-def about(parameter: str) -> Iterator[None]:
+def errors_name(parameter: str) -> Iterator[None]:
     """Attach the name of a parameter to a ValueError that is raised inside this block, as its `parameter`."""
     try:
         yield

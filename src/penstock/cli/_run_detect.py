@@ -35,7 +35,7 @@ from penstock.detection import METHODS, Findings, FitPlan, Model, ScorePlan, mak
 from penstock.detection.model import FitRows
 from penstock.detectors import SeriesDetector
 from penstock.io import Notebook, file_of_address, files_of, is_address
-from penstock.options import DetectOptions, FitOptions, LookOptions, MethodParameters, ScoreOptions, about
+from penstock.options import DetectOptions, FitOptions, LookOptions, MethodParameters, ScoreOptions, errors_name
 from penstock.registry import AUTO
 from penstock.report import (
     FINDINGS_ENDINGS,
@@ -146,7 +146,7 @@ def _options(context: typer.Context, job: type[AnyOptions]) -> AnyOptions:
 
 
 def _threshold(text: str) -> Any:
-    with about("threshold"):
+    with errors_name("threshold"):
         try:
             share = float(text)
         except ValueError:

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 import penstock
+from penstock._messages import option
 from penstock._parameters import ParameterError
 from penstock._types import BoolArray, IndexArray
 from penstock.columns import RowRule, give_roles, parse_rule, read_roles
@@ -52,10 +53,10 @@ from penstock.options import (
     LookOptions,
     ScoreOptions,
     SelectionOptions,
-    about,
     as_names,
+    errors_name,
+    keyword_options,
     read_options,
-    takes,
 )
 from penstock.registry import AUTO, DEFAULT_METHOD, PAPERS_METHOD, SERIES_METHOD, make_detector
 
@@ -97,13 +98,14 @@ class FitPlan:
         if not isinstance(options, FitOptions):
             options = FitOptions(**{each.name: getattr(options, each.name) for each in fields(options)})
         if options.train_until is not None and options.train_rule is not None:
-            raise TableError("Give train_until or train_rule, not both.", "train_until")
+            message = f"Give {option('train_until')} or {option('train_rule')}, not both."
+            raise TableError(message, "train_until")
         check_moment("train_until", options.train_until)
         settle = read_duration("settle", options.settle)
         check_modes(options.modes, as_names(options.skip_modes), settle)
-        with about("train_rule"):
+        with errors_name("train_rule"):
             train_rule = None if options.train_rule is None else parse_rule(options.train_rule)
-        with about("units"):
+        with errors_name("units"):
             units = unit_table(options.units)
         seed = options.random_state
         if isinstance(options.method, str) and isinstance(seed, int) and not 0 <= seed < 2**32:
@@ -289,7 +291,7 @@ class ScorePlan:
 
 def _make_detector(options: FitOptions, method: Any) -> Any:
     """Make the detector of a method; an error has the name of its `parameter`."""
-    with about("method"):
+    with errors_name("method"):
         detector = make_detector(method, options.random_state, **(options.parameters or {}))
     if isinstance(method, str):
         detector.check_parameters()
@@ -346,7 +348,7 @@ def _about_inputs(detector: Any, p: int, named: bool) -> list[Note]:
     return [Note("groups", message, groups)]
 
 
-@takes(LookOptions)
+@keyword_options(LookOptions)
 def look(source: Any, **given: Any) -> DataSummary:
     """Say what is understood of a table before anything is scored: the first part of `detect`.
 
@@ -391,7 +393,7 @@ def look(source: Any, **given: Any) -> DataSummary:
     return FitPlan.of(read_options(LookOptions, given)).look(source)
 
 
-@takes(DetectOptions)
+@keyword_options(DetectOptions)
 def detect(source: Any, **given: Any) -> Findings:
     """Find what is anomalous in a table, when, what belongs together, and which variables are behind it.
 
@@ -499,7 +501,7 @@ def detect(source: Any, **given: Any) -> Findings:
     return FitPlan.of(read_options(DetectOptions, given)).detect(source)
 
 
-@takes(FitOptions)
+@keyword_options(FitOptions)
 def fit_model(source: Any, **given: Any) -> Model:
     """Fit a table, to score other tables later: the first half of `detect`.
 
@@ -537,7 +539,7 @@ def fit_model(source: Any, **given: Any) -> Model:
     return FitPlan.of(read_options(FitOptions, given)).fit(source)
 
 
-@takes(ScoreOptions).second
+@keyword_options(ScoreOptions).after_two
 def score(model: Model, source: Any, **given: Any) -> Findings:
     """Score a table by a model: the second half of `detect`.
 

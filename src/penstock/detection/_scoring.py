@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from penstock._messages import counted, listed
+from penstock._messages import counted, listed, option
 from penstock._parameters import check_whole_number
 from penstock._types import BoolArray, FloatArray, IndexArray
 from penstock.certainty import TOO_FEW_ROWS, TRAINING_ROWS, expected_by_chance
@@ -50,7 +50,7 @@ class Selection:
     def of(cls, options: SelectionOptions, *, new_only: bool = True) -> Selection:
         gap = read_duration("gap", options.gap)
         if options.top is not None and options.threshold is not None:
-            raise TableError("Give top or threshold, not both.", "top")
+            raise TableError(f"Give {option('top')} or {option('threshold')}, not both.", "top")
         if options.top is not None:
             check_whole_number("top", options.top, least=1)
         if options.most_explained is not None:
