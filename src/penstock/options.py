@@ -108,7 +108,7 @@ class ColumnOptions:
 
     units: Annotated[Any, _in("--units", "A CSV file with the columns name and unit, for explanations.", Path)] = None
     columns: Annotated[Names | None, _in("--columns", "Inputs, only these: a,b,c", "names")] = None
-    exclude: Annotated[Names, _in("--exclude", "No inputs: a,b", "names")] = ()
+    exclude: Annotated[Names, _in("--exclude", "Columns to leave out: a,b", "names")] = ()
     keep: Annotated[
         Names, _in("--keep", "Inputs even if they would be left out (useless, like a label): a,b", "names")
     ] = ()

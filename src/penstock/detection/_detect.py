@@ -444,9 +444,9 @@ def detect(source: Any, **given: Any) -> Findings:
         A period that is known to be good. It alone is fitted to, and findings are among the other rows. Of a day or a
         month without a time, all of it. Rules compare also `time` and `row`, the row number.
     top : int, optional
-        The number of findings. If neither this nor a threshold is given: of a series, the rows as high as at most one
-        episode that chance gives in a period of this length (or of that fitted to, if longer); else 100 rows, the
-        paper's list, but at most a twentieth of all, and with a training period the threshold "auto".
+        The number of findings. If neither this nor a threshold is given: of a series, rows so high that chance would
+        show at most one such episode in this period (or in that fitted to, if longer); else 100 rows, the paper's list,
+        but at most a twentieth of all, and with a training period the threshold "auto".
     threshold : "auto", share of rows or `penstock.thresholds.Threshold`, optional
         As `contamination` of the detectors; fitted to the training rows. For "detector" with a training period, a
         share is that of normal rows, so the rate of false alarms (`Detector.set_false_alarm_rate`); n training rows
