@@ -533,14 +533,14 @@ def draw_picture(path: Path) -> None:
     incident = next(one for one in findings.incidents if one.sensors[0].name == name)
     rows = slice(incident.start - 60, incident.end + 40)
     stamps = pd.DatetimeIndex(plant.table.index)[rows]
-    column = findings.names.index(name)
-    actual, expected = findings.values[name].iloc[rows], findings.expected[name].iloc[rows]
-    assert findings.evidence is not None
-    evidence = findings.evidence[rows]
+    column = findings.inputs.names.index(name)
+    actual, expected = findings.inputs.values[name].iloc[rows], findings.inputs.expected[name].iloc[rows]
+    assert findings.rows.evidence is not None
+    evidence = findings.rows.evidence[rows]
     figure, axes = plt.subplots(4, 1, figsize=(8, 8.5), sharex=True, layout="constrained")
     axes[0].plot(stamps, actual, color="#0072b2", label="measured")
     axes[0].plot(stamps, expected, color="#d55e00", linestyle="--", label="expected, given the other sensors")
-    axes[0].set(title=f"One sensor of {len(findings.names)}: {name}", ylabel="°C")
+    axes[0].set(title=f"One sensor of {len(findings.inputs.names)}: {name}", ylabel="°C")
     axes[0].legend(frameon=False)
     axes[1].plot(stamps, actual - expected, color="#0072b2")
     axes[1].axhline(0, color="0.6", linewidth=0.8)

@@ -45,11 +45,11 @@ def positions(findings) -> np.ndarray:
 
 
 def residuals(findings, rows=None) -> np.ndarray:
-    """Actual − expected of some rows (all if None) in units of the range that the model of their mode has learnt."""
+    """Actual − expected of some rows (all if None) in units of the range that the model of their mode has fitted."""
     rows = np.arange(len(findings.scores)) if rows is None else rows
-    found = findings.values.to_numpy()[rows] - findings.expected.to_numpy()[rows]
-    for judged in findings.parts:
-        found[findings.modes[rows] == judged.part.mode] /= judged.part.scale
+    found = findings.inputs.values.to_numpy()[rows] - findings.inputs.expected.to_numpy()[rows]
+    for each in findings.rows.parts:
+        found[findings.rows.modes[rows] == each.part.mode] /= each.part.scale
     return found
 
 

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 
-from penstock.detection import Findings, detect, fit_model, score
+from penstock.detection import Explanation, Findings, detect, fit_model, score
 from penstock.thresholds import Fixed
 
 HOSTILE = (
@@ -91,7 +91,7 @@ def series_findings() -> Findings:
 
 @cache
 def quiet_findings() -> Findings:
-    """Nothing found, in rows judged by a model of others."""
+    """Nothing found, in rows scored by a model of others."""
     table = plant().iloc[110:290]
     return score(
         fit_model(table, method="nsnmf", parameters={"similarity": "relative"}), table.iloc[40:80], threshold=1e-6
@@ -130,6 +130,12 @@ def hostile_series_findings() -> Findings:
         incidents=(replace(first, sensors=(sensor, *first.sensors[1:])), *findings.incidents[1:]),
         incident_table=table,
     )
+
+
+def with_reasons(findings: Findings, reasons: dict[int, Explanation]) -> Findings:
+    """The same with other explanations of some events."""
+    events = {**findings.explained.events, **reasons}
+    return replace(findings, explained=replace(findings.explained, events=events))
 
 
 ALL = {

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,7 @@ import pytest
 from detect_tables import left_behind, plant
 
 from penstock.cli import main
-from penstock.detection import detect, fit_model, load_model
+from penstock.detection import detect, fit_model, load
 from penstock.detection.verdict import ONLY_RANKS
 from penstock.options import MethodParameters, described
 from penstock.registry import METHODS, make_detector
@@ -42,7 +43,7 @@ def test_the_summary(table: str, capfd: pytest.CaptureFixture[str]) -> None:
     findings = detect(table, method="nsnmf", parameters={"n_components": 2}, top=8, label="fault", gap="20min")
     assert lines[0] == findings.verdict.sentence == f"This method gives scores without a rate. {ONLY_RANKS}"
     assert (
-        lines[1] == "plant.csv: 400 rows from 2024-05-01 00:00 to 2024-05-03 18:30, all judged by NSNMF with 4 inputs."
+        lines[1] == "plant.csv: 400 rows from 2024-05-01 00:00 to 2024-05-03 18:30, all scored by NSNMF with 4 inputs."
     )
     data, lines = lines[2:4], [*lines[:2], *lines[4:]]
     assert data == ["Time: 'time', unambiguous dates, no zone; a row every 10 min.", "Columns: 4 sensors."]
@@ -60,32 +61,46 @@ def test_the_summary(table: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert left_behind(Path()).keys() == {"plant.csv"}
 
 
-def test_the_agreement_counts_what_was_judged(table: str, capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("command", ["look", "detect", "fit"])
+def test_options_are_checked_once(table: str, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    made: list[str] = []
+
+    def counted(method: str, *arguments: Any, **parameters: Any) -> Any:
+        made.append(method)
+        return make_detector(method, *arguments, **parameters)
+
+    monkeypatch.setattr("penstock.detection._detect.make_detector", counted)
+    options = {"look": [], "detect": ["--method", "norm", "-q"], "fit": ["--method", "norm", "-q", "-m", "m"]}[command]
+    assert main([command, table, *options]) == 0
+    assert len(made) == (2 if command == "look" else 1)  # of "auto": the one for rows, then the one for a series
+
+
+def test_the_agreement_counts_what_was_scored(table: str, capfd: pytest.CaptureFixture[str]) -> None:
     readings = plant()
     readings.loc[100:102, "fault"] = 1
-    readings.loc[100:102, readings.columns[1:-1]] = np.nan  # cannot be judged
+    readings.loc[100:102, readings.columns[1:-1]] = np.nan  # cannot be scored
     readings.to_csv(table, index=False)
     assert main(["detect", table, *PAPERS, "--top", "8", "--label", "fault"]) == 0
     shown = capfd.readouterr().out
-    assert "Label: a finding inside 1 of 1 known and judged fault; " in shown
+    assert "Label: a finding inside 1 of 1 known and scored fault; " in shown
     assert "of the 5 highest scores are known rows." in shown
 
 
 HINT = "(method "
 
 
-def test_rows_in_no_order_are_judged_one_by_one(table: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_rows_in_no_order_are_scored_one_by_one(table: str, capfd: pytest.CaptureFixture[str]) -> None:
     rows = plant().drop(columns=["time", "fault"]).sample(frac=1, random_state=0)
     rows.to_csv("rows.csv", index=False)
     why = (
-        "Rows are judged one by one (method detector): there is no time column (--ordered says that rows are in order "
+        "Rows are scored one by one (method detector): there is no time column (--ordered says that rows are in order "
         "of time)."
     )
     assert main(["detect", "rows.csv", "--top", "8"]) == 0
     lines = capfd.readouterr().out.splitlines()
     findings = detect("rows.csv", top=8)
     assert lines[0] == findings.verdict.sentence
-    assert lines[1].endswith("all judged by Detector with 4 inputs.")
+    assert lines[1].endswith("all scored by Detector with 4 inputs.")
     data, lines = lines[2:4], [*lines[:2], *lines[4:]]
     assert data == ["Time: none was found (--time names its column).", "Columns: 4 sensors."]
     assert lines[2] == why
@@ -97,7 +112,7 @@ def test_rows_in_no_order_are_judged_one_by_one(table: str, capfd: pytest.Captur
     assert not any("Incidents" in line or line.strip() == why for line in lines[3:])
     assert main(["fit", "rows.csv", "-m", "plant.model"]) == 0
     lines = capfd.readouterr().out.splitlines()
-    assert lines[:2] == ["Detector has learnt from 400 rows of 4 inputs.", why]
+    assert lines[:2] == ["Detector was fitted to 400 rows of 4 inputs.", why]
 
 
 def test_rows_in_order_of_time_are_incidents(table: str, capfd: pytest.CaptureFixture[str]) -> None:
@@ -109,10 +124,10 @@ def test_rows_in_order_of_time_are_incidents(table: str, capfd: pytest.CaptureFi
     (incident,) = findings.incident_table.to_dict("records")
     assert lines[0] == findings.verdict.sentence
     assert lines[0].startswith("1 incident stands out, near certain; ")
-    assert lines[1].endswith("all judged by SensorDetector with 4 inputs.")
+    assert lines[1].endswith("all scored by SensorDetector with 4 inputs.")
     data, lines = lines[2:4], [*lines[:2], *lines[4:]]
     assert data == ["Time: 'time', unambiguous dates, no zone; a row every 10 min.", "Columns: 4 sensors."]
-    assert lines[2].startswith("Sensors are judged by each other over time (method sensors)")
+    assert lines[2].startswith("Sensors are scored by each other over time (method sensors)")
     assert lines[4] == "Incidents, the most severe first:"
     certain = r"near certain \(expected by chance: .*0\.\d+\)"
     assert re.fullmatch(rf"  1: 2024-05-03 02:00 to 02:40 \(40 min\), {certain}", lines[5])  # the fault's rows
@@ -156,7 +171,7 @@ def test_a_share_is_a_rate_of_false_alarms(table: str, capfd: pytest.CaptureFixt
     assert main(["fit", "usual.csv", "--exclude", "fault", "-m", "plant.model"]) == 0
     capfd.readouterr()
     assert main(["score", "plant.model", table, "--threshold", "1e-4", "-o", "new.json"]) == 0
-    detector = load_model("plant.model").parts[0].detector.set_false_alarm_rate(1e-4)
+    detector = load("plant.model").parts[0].detector.set_false_alarm_rate(1e-4)
     summary = json.loads(Path("new.json").read_text())["summary"]
     assert summary["threshold"] == detector.threshold_
     assert summary["threshold_expected"] == pytest.approx(1e-4 * len(plant()))
@@ -234,7 +249,7 @@ def test_a_format_of_time_and_names_are_kept_by_the_model(table: str, capfd: pyt
     assert main(["fit", "plant.dat", *QUICK, "--config", "fit.toml", "-m", "model", "-q"]) == 0
     assert main(["score", "model", "plant.dat", "--scores", "scores.csv", "-q"]) == 0
     assert pd.read_csv("scores.csv")["time"].iloc[1] == "2024-05-01T00:10:00"
-    assert load_model("model").inputs.names == ("a", "b", "c", "d")
+    assert load("model").inputs.names == ("a", "b", "c", "d")
     assert main(["score", "model", "plant.dat", "--time-format", "%Y", "-q"]) == 2
     assert "no column of times written as '%Y' (--time-format)" in capfd.readouterr().err
     assert main(["detect", "plant.dat", *QUICK, "--names", "a,b"]) == 2
@@ -261,9 +276,9 @@ def test_modes_training_and_units(table: str, capfd: pytest.CaptureFixture[str])
     assert main(["detect", table, *QUICK, *options, "-o", "findings.json"]) == 0
     document = json.loads(Path("findings.json").read_text())
     assert {"high", "low", "changing"} <= set(document["summary"]["modes"])
-    assert document["summary"]["judged"] < 400
+    assert document["summary"]["scored"] < 400
     assert next(column["unit"] for column in document["columns"] if column["name"] == "head") == "mWC"
-    assert "rows were not judged" in capfd.readouterr().out
+    assert "rows were not scored" in capfd.readouterr().out
 
 
 def test_a_column_of_modes_called_like_a_tag(table: str) -> None:
@@ -288,7 +303,7 @@ def test_fit_and_score_are_the_halves_of_detect(table: str, capfd: pytest.Captur
     common = ["--exclude", "fault", *PAPERS, "--train-until", "2024-05-02"]
     assert main(["fit", table, *common, "--model", "plant.model"]) == 0
     assert re.fullmatch(
-        r"NSNMF has learnt from 288 rows of 4 inputs\.\n(\nWorth knowing:\n(  .+\n)+)?\nWritten: plant\.model\n",
+        r"NSNMF was fitted to 288 rows of 4 inputs\.\n(\nWorth knowing:\n(  .+\n)+)?\nWritten: plant\.model\n",
         capfd.readouterr().out,
     )
     assert main(["score", "plant.model", table, "-q", "--scores", "new.csv", "-o", "new.json"]) == 0
@@ -296,7 +311,7 @@ def test_fit_and_score_are_the_halves_of_detect(table: str, capfd: pytest.Captur
     model = fit_model(table, exclude=["fault"], **paper, train_until="2024-05-02")
     scores = pd.read_csv("new.csv")["score"]
     np.testing.assert_allclose(scores, model.score(table).scores, rtol=1e-9)
-    np.testing.assert_allclose(scores, load_model("plant.model").score(table).scores, rtol=1e-9)
+    np.testing.assert_allclose(scores, load("plant.model").score(table).scores, rtol=1e-9)
     assert main(["detect", table, *common, "-q", "--scores", "whole.csv", "--threshold", "auto"]) == 0
     whole = pd.read_csv("whole.csv")
     np.testing.assert_allclose(scores[288:], whole["score"][288:], rtol=1e-9)
@@ -479,25 +494,32 @@ def test_labels_groups_and_periods(table: str, capfd: pytest.CaptureFixture[str]
     two = plant().assign(unit="B", fault=lambda rows: rows["fault"].replace(0, -999))
     pd.concat([plant().assign(unit="A"), two]).to_csv("two.csv", index=False)
     asked = ["--label", "fault", "--fault-value", "1", "--unknown-value", "-999", "--group", "unit", "--top", "10"]
-    asked += ["--from", "2024-05-01 12:00", "--until", "2024-05-03", "--exclude-period", "2024-05-02..2024-05-02 12:00"]
+    asked += [
+        "--since",
+        "2024-05-01 12:00",
+        "--until",
+        "2024-05-03",
+        "--exclude-period",
+        "2024-05-02..2024-05-02 12:00",
+    ]
     assert main(["detect", "two.csv", *QUICK, *asked, "--output", "found.csv", "--scores", "scores.csv"]) == 0
     shown = capfd.readouterr().out
     assert "event  unit             start" in shown
     assert "2 known faults" in shown
     assert "323 unknown and not counted (-999)" in shown
     assert "144 of 800 rows were not used: only those from 2024-05-01 12:00 until 2024-05-03." in shown
-    assert "146 rows from 2024-05-02 until 2024-05-02 12:00 neither learnt from nor judged" in shown
+    assert "146 rows from 2024-05-02 until 2024-05-02 12:00 neither fitted to nor scored" in shown
     assert set(pd.read_csv("found.csv")["group"]) <= {"A", "B"}
     scores = pd.read_csv("scores.csv")
     assert scores["group"].tolist() == ["A"] * 328 + ["B"] * 328
     assert scores["score"].isna().sum() == 146
     Path("job.toml").write_text(
-        "label = 'fault'\nfault-value = [1]\nunknown-value = -999\ngroup = 'unit'\nfrom = 2024-05-01\n"
+        "label = 'fault'\nfault-value = [1]\nunknown-value = -999\ngroup = 'unit'\nsince = 2024-05-01\n"
         "until = '2024-05-03'\nexclude-period = ['2024-05-02..2024-05-02 12:00']\n"
     )
     assert main(["detect", "two.csv", *QUICK, "--config", "job.toml", "--json"]) == 0
     summary = json.loads(capfd.readouterr().out)
-    assert (summary["rows"], summary["judged"], summary["groups"]) == (800, 654, 2)
+    assert (summary["rows"], summary["scored"], summary["groups"]) == (800, 654, 2)
     assert main(["fit", "two.csv", *QUICK, "--group", "unit", "-m", "plant.penstock"]) == 0
     assert "Column 'fault' looks like a label and is no input." in capfd.readouterr().out
     assert main(["score", "plant.penstock", "two.csv", "--top", "5", "--until", "2024-05-01", "--json"]) == 0

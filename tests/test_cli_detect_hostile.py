@@ -22,7 +22,7 @@ from penstock.cli import main
 TABLES = hostile_tables.hostile()
 # They take a second each to read or refuse, and test_tables_hostile.py does that.
 SLOW = {"a million columns", "text, then numbers", "numbers, then text", "three thousand columns", "line of 70 MB"}
-QUICK = ["--method", "norm"]  # judges a table at once: it is what comes before and after that is tested here
+QUICK = ["--method", "norm"]  # scores a table at once: it is what comes before and after that is tested here
 LONGEST = 10.0  # seconds of CPU time, which other processes do not count in
 
 
@@ -109,7 +109,7 @@ OPTIONS: dict[str, tuple[list[str], str]] = {
     "unknown option": (["--tpo", "3"], "No such option: --tpo"),
     "top of nothing": (["--top", "0"], "--top must be a whole number ≥ 1; got 0."),
     "top in words": (["--top", "ten"], "Invalid value for '--top'"),
-    "two cuts": (["--top", "3", "--threshold", "auto"], "--top and a threshold exclude each other"),
+    "two cuts": (["--top", "3", "--threshold", "auto"], "Give --top or --threshold, not both"),
     "share of too much": (["--threshold", "0.6"], "--threshold: a share of the rows must be above 0 and at most 0.5"),
     "share is not a number": (["--threshold", "nan"], "--threshold: a share of the rows must be above 0"),
     "unknown threshold": (["--threshold", "peek"], "--threshold: There is no threshold 'peek'. Did you mean 'peaks'?"),
@@ -125,7 +125,7 @@ OPTIONS: dict[str, tuple[list[str], str]] = {
     "unknown similarity": (["--method", "nsnmf", "--similarity", "cosine"], "--similarity must be one of"),
     "unknown score": (["--method", "nsnmf", "--score", "best"], "--score-kind must be one of"),
     "negative seed": (["--seed", "-1"], "--seed must be a whole number from 0 to 4294967295; got -1."),
-    "two periods": (["--train-until", "2024-05-01", "--train-rule", "head > 1"], "exclude each other"),
+    "two periods": (["--train-until", "2024-05-01", "--train-rule", "head > 1"], "Give --train-until or --train-rule"),
     "no time": (["--train-until", "next week or so"], "--train-until is not a time; got 'next week or so'."),
     "day first": (["--train-until", "31.05.2024"], "Write it like 2024-05-31 or '2024-05-31 13:40', or"),
     "before all": (["--train-until", "1999-01-01"], "There is nothing to learn from"),
@@ -153,7 +153,7 @@ OPTIONS: dict[str, tuple[list[str], str]] = {
     "no configuration": (["--config", "nowhere.toml"], "nowhere.toml: No such file or directory"),
     "a table as configuration": (["--config", "plant.csv"], "plant.csv: not TOML"),
     "strict": (["--strict", "--keep", "head"], "1 columns cannot be inputs as they are: 'fault'"),
-    "from no time": (["--from", "soon"], "--from is not a time; got 'soon'. Write it like 2024-05-31"),
+    "from no time": (["--since", "soon"], "--since is not a time; got 'soon'. Write it like 2024-05-31"),
     "until a number": (["--until", "5"], "--until: '5' is no time stamp. Write the year first"),
     "no period": (["--exclude-period", "May"], "--exclude-period: 'May' is not a period. Write START..END"),
     "faults without label": (["--fault-value", "1"], "--fault-value and --unknown-value need --label"),
@@ -410,7 +410,7 @@ def one_constant(table: pd.DataFrame) -> None:
         (times_missing, "2 rows without a time stamp that can be read left out"),
         (sensor_dies, "Of 3,000 values in columns of numbers 250 are missing"),
         (sensor_added, "Of 3,000 values in columns of numbers 351 are missing"),
-        (day_of_nan, "144 rows without any reading cannot be judged"),
+        (day_of_nan, "144 rows without any reading cannot be scored"),
         (one_constant, "1 column was left out (gate: It never changes"),
     ],
 )
@@ -422,7 +422,7 @@ def test_a_series_with_faulty_clocks_and_sensors_is_judged_with_a_note(
     table.to_csv(tmp_path / "plant.csv", index=False)
     assert main(["detect", str(tmp_path / "plant.csv"), "--output", str(tmp_path / "findings.csv")]) == 0
     shown = capsys.readouterr().out
-    assert "judged by SensorDetector" in shown
+    assert "scored by SensorDetector" in shown
     assert said in " ".join(shown.split())
     findings = pd.read_csv(tmp_path / "findings.csv").sort_values("score", ascending=False)
     hot = pd.to_datetime(table["time"][400:420], errors="coerce")

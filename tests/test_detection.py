@@ -57,18 +57,18 @@ def test_the_same_table_gives_the_same_findings(kind, method, tmp_path):
 
 def test_arrays_are_taken_and_have_no_time(findings):
     bare = detect(plant(time=False).to_numpy(), top=5)
-    assert bare.method == findings.method == "Detector"
+    assert bare.assessment.method == findings.assessment.method == "Detector"
     assert (bare.scores == findings.scores).all()
     assert bare.table.time is None
     assert bare.events.loc[1, ["start", "end", "duration", "rows"]].tolist() == [200, 204, 5, 5]
-    assert bare.days.empty
+    assert bare.rows.days.empty
     assert "time" not in bare.top()
 
 
 def test_the_same_seed_gives_the_same_findings(findings):
     again = detect(plant(), method="detector", top=5, random_state=0)
     assert (again.scores == findings.scores).all()
-    assert again.expected.equals(findings.expected)
+    assert again.inputs.expected.equals(findings.inputs.expected)
     other = detect(plant(), method="detector", top=5, random_state=1)
     assert (other.scores != findings.scores).any()
 
@@ -77,10 +77,14 @@ def test_a_label_is_no_input_and_is_compared_with(findings):
     table = plant()
     table["fault"] = [int(row in FAULT) for row in range(len(table))]
     labelled = detect(table, label="fault", method="detector", top=5)
-    assert "fault" not in labelled.names
+    assert "fault" not in labelled.inputs.names
     assert (labelled.scores == findings.scores).all()
-    assert (labelled.agreement.n_known, labelled.agreement.n_found, labelled.agreement.precision_at_n) == (5, 1, 1.0)
-    assert findings.agreement is None
+    assert (
+        labelled.assessment.agreement.n_known,
+        labelled.assessment.agreement.n_found,
+        labelled.assessment.agreement.precision_at_n,
+    ) == (5, 1, 1.0)
+    assert findings.assessment.agreement is None
     assert [note.count for note in labelled.notes if note.kind == "label"] == [5]
 
 
@@ -99,9 +103,9 @@ def test_what_is_left_out_or_encoded_is_noted():
     assert notes["left out columns"].columns == ("limit", "copy")
     assert "limit: It never changes" in str(notes["left out columns"])
     assert notes["encoded columns"].columns == ("kind",)
-    assert findings.names == (*NAMES, "kind=b", "kind=a")
-    assert findings.inputs.counts == {"as they are": 6, "encoded": 1, "left out": 2}
-    assert "limit" in detect(odd_table(), top=5, keep="limit", method="mean").names
+    assert findings.inputs.names == (*NAMES, "kind=b", "kind=a")
+    assert findings.inputs.choice.counts == {"as they are": 6, "encoded": 1, "left out": 2}
+    assert "limit" in detect(odd_table(), top=5, keep="limit", method="mean").inputs.names
     with pytest.raises(TableError, match=r"no column 'limt' \(given as keep\).*Did you mean 'limit'"):
         detect(odd_table(), keep=["limt"])
 
@@ -114,7 +118,7 @@ def test_tables_that_are_refused():
     with pytest.raises(TableError, match="too few rows to learn from: 10 are needed, the table has 9"):
         detect(plant(9), method="mean")
     for n in (260, 261):
-        with pytest.raises(TableError, match=r"as many findings as there are rows to judge \(260\) or more"):
+        with pytest.raises(TableError, match=r"as many findings as there are rows to score \(260\) or more"):
             detect(plant(), top=n, method="mean")
     fine = detect(odd_table(), strict=True, exclude=["limit", "copy", "kind"], method="detector", top=5)
     assert rows_found(fine) == FOUND
@@ -122,14 +126,14 @@ def test_tables_that_are_refused():
 
 def test_a_method_by_name_is_its_class_to_the_letter():
     findings = detect(plant(), top=5, method="nsnmf")
-    used = findings.parts[0].part.detector
+    used = findings.rows.parts[0].part.detector
     assert used.get_params() == NSNMF(random_state=0).get_params()
     assert (findings.scores == NSNMF(random_state=0).fit(plant(time=False)).scores_).all()
     assert any(note.kind == "groups" and "--components 3" in str(note) for note in findings.notes)
     early = detect(plant(), top=5, method="nsnmf", parameters={"max_iter": 1})
     assert any(note.kind == "model" for note in early.notes)  # the warning of the detector
     own = detect(plant(), top=5, method="nsnmf", parameters={"n_components": 5})
-    assert own.parts[0].part.detector.n_components == 5
+    assert own.rows.parts[0].part.detector.n_components == 5
     assert not any(note.kind == "groups" for note in own.notes)
     assert make_detector(NSNMF(), n_components=None).n_components == NSNMF().n_components
 
@@ -137,7 +141,7 @@ def test_a_method_by_name_is_its_class_to_the_letter():
 def test_a_detector_is_taken_as_it_is():
     detector = NSNMF(n_components=2, random_state=3)
     findings = detect(plant(), method=detector, top=5)
-    assert findings.parts[0].part.detector.n_components == 2
+    assert findings.rows.parts[0].part.detector.n_components == 2
     assert not hasattr(detector, "scores_")
     by_hand = NSNMF(n_components=2, random_state=3).fit(plant(time=False).to_numpy())
     assert (findings.scores == by_hand.scores_).all()
@@ -170,22 +174,24 @@ def test_how_to_read_a_table_that_is_read_is_refused():
     for options in ({"label": "oil"}, {"time": "oil"}, {"decimal": ","}):
         with pytest.raises(TableError, match=r"is read already, so .* has no meaning here. Give it to read_table"):
             detect(table, **options)
-    assert detect(table, columns=["oil", HOT], method="mean", top=3).names == ("oil", HOT)
-    assert HOT not in detect(table, exclude=HOT, method="mean", top=3).names
-    assert detect(table, exclude=["time", HOT], method="mean", top=3).names == tuple(n for n in NAMES if n != HOT)
+    assert detect(table, columns=["oil", HOT], method="mean", top=3).inputs.names == ("oil", HOT)
+    assert HOT not in detect(table, exclude=HOT, method="mean", top=3).inputs.names
+    assert detect(table, exclude=["time", HOT], method="mean", top=3).inputs.names == tuple(
+        n for n in NAMES if n != HOT
+    )
     for option in ("columns", "exclude"):
         with pytest.raises(TableError, match=f"no column 'oli' \\(given as {option}\\).*Did you mean 'oil'"):
             detect(table, **{option: ["oli"]})
 
 
 def test_units_come_from_names_or_a_table(tmp_path):
-    assert detect(plant(), top=5, method="mean").units[HOT] == "°C"
-    assert detect(plant(), top=5, method="mean", units={"oil": "bar", HOT: "-"}).units == {
+    assert detect(plant(), top=5, method="mean").inputs.units[HOT] == "°C"
+    assert detect(plant(), top=5, method="mean", units={"oil": "bar", HOT: "-"}).inputs.units == {
         "load [MW]": "MW", HOT: "", "flow [m³/s]": "m³/s", "head [m]": "m", "oil": "bar", "vibration [mm/s]": "mm/s",
     }  # fmt: skip
     path = tmp_path / "units.csv"
     path.write_text("Tag,Unit\noil,bar\n")
-    assert detect(plant(), top=5, method="mean", units=path).units["oil"] == "bar"
+    assert detect(plant(), top=5, method="mean", units=path).inputs.units["oil"] == "bar"
     path.write_text("a,b\n1,2\n")
     with pytest.raises(TableError, match="needs the columns 'name' and 'unit'; it has a, b"):
         detect(plant(), units=path)
@@ -220,7 +226,7 @@ def test_a_training_period_is_fitting_to_it_and_scoring_the_rest(method):
     assert whole.threshold == pytest.approx(rest.threshold, rel=1e-12)
     assert (whole.flags[144:] == rest.flags).all()
     if method == "nsnmf":
-        np.testing.assert_allclose(whole.expected.iloc[144:], rest.expected, rtol=1e-12)
+        np.testing.assert_allclose(whole.inputs.expected.iloc[144:], rest.inputs.expected, rtol=1e-12)
 
 
 def test_settings_tell_how_the_table_was_read(tmp_path):
@@ -261,18 +267,18 @@ def labelled() -> pd.DataFrame:
 
 
 def test_known_faults_in_the_training_period_are_not_counted():
-    found = detect(labelled(), label="fault", train_until="2024-05-01", method="detector", top=5).agreement
-    assert found.faults["judged"].tolist() == [False, True]
-    assert (found.n_found, found.n_judged_faults, len(found.faults)) == (1, 1, 2)
-    assert (found.n_known, found.n_judged, found.n_ranked, found.precision_at_n) == (15, 116, 5, 1.0)
+    found = detect(labelled(), label="fault", train_until="2024-05-01", method="detector", top=5).assessment.agreement
+    assert found.faults["scored"].tolist() == [False, True]
+    assert (found.n_found, found.n_scored_faults, len(found.faults)) == (1, 1, 2)
+    assert (found.n_known, found.n_scored, found.n_ranked, found.precision_at_n) == (15, 116, 5, 1.0)
 
 
 def test_what_looks_like_a_label_is_not_learnt_from_unless_asked_for():
     table = labelled().assign(pump_on=(np.arange(260) // 7) % 2)
     plain = detect(table.drop(columns="fault"), method="mean", top=5)
     findings = detect(table, method="mean", top=5)
-    assert "fault" not in findings.names
-    assert "pump_on" in findings.names
+    assert "fault" not in findings.inputs.names
+    assert "pump_on" in findings.inputs.names
     assert (findings.scores == plain.scores).all()
     note = next(note for note in findings.notes if note.kind == "like labels")
     assert note.columns == ("fault",)
@@ -280,10 +286,10 @@ def test_what_looks_like_a_label_is_not_learnt_from_unless_asked_for():
     assert all(option in note.message for option in ("--label", "--keep", "--columns"))
     model = fit_model(table, method="mean")
     assert "fault" not in model.inputs.names
-    for asked in ({"keep": "fault"}, {"columns": [*findings.names, "fault"]}):
-        assert "fault" in detect(table, method="mean", top=5, **asked).names
+    for asked in ({"keep": "fault"}, {"columns": [*findings.inputs.names, "fault"]}):
+        assert "fault" in detect(table, method="mean", top=5, **asked).inputs.names
         assert "fault" in fit_model(table, method="mean", **asked).inputs.names
-    assert detect(table, method="mean", top=5, label="fault").agreement is not None
+    assert detect(table, method="mean", top=5, label="fault").assessment.agreement is not None
     with pytest.raises(TableError, match=r"'fault' \(It looks like a label"):
         detect(table, method="mean", strict=True)
 
@@ -294,14 +300,14 @@ def test_rows_of_which_nothing_is_known_are_judged_but_not_counted():
     table.loc[150:159, "ATT_FLAG"] = 2
     options = {"label": "ATT_FLAG", "fault_values": 1, "unknown_values": "-999"}
     findings = detect(table, method="mean", top=5, **options)
-    assert findings.judged.all()
-    assert (findings.agreement.n_known, findings.agreement.n_judged) == (15, 210)
+    assert findings.rows.scored.all()
+    assert (findings.assessment.agreement.n_known, findings.assessment.agreement.n_scored) == (15, 210)
     note = next(note.message for note in findings.notes if note.kind == "label")
     assert "50 unknown and not counted (-999); 195 normal (0, 2)." in note
     assert (findings.settings["fault_values"], findings.settings["unknown_values"]) == ("'1'", "'-999'")
     model = fit_model(table, method="mean", **options)
-    assert any("rows learnt from: 15" in str(note) for note in model.notes)
-    assert model.score(table, **options).agreement.n_judged == 210
+    assert any("rows fitted to: 15" in str(note) for note in model.notes)
+    assert model.score(table, **options).assessment.agreement.n_scored == 210
     with pytest.raises(TableError, match="fault_values: there is no label"):
         detect(table, method="mean", fault_values=1)
     with pytest.raises(TableError, match=r"not clear which .* 'off' \(130 rows\), 'on' \(130 rows\)"):
@@ -325,21 +331,21 @@ def test_groups_stay_together_and_no_event_spans_two():
     findings = detect(shuffled, group="run", label="fault", method="mean", top=15)
     assert findings.table.group.tolist() == table["run"].tolist()
     assert all(findings.table.time[rows].is_monotonic_increasing for rows in findings.table.spans)
-    assert "run" not in findings.names
+    assert "run" not in findings.inputs.names
     assert findings.events["rows"].tolist() == [5, 5, 5]
     assert findings.events["group"].tolist() == ["run 0", "run 1", "run 2"]
-    assert findings.grouped.gap == pd.Timedelta(minutes=60)
-    assert findings.agreement.faults["rows"].tolist() == [5, 5, 5]
-    assert findings.agreement.faults["group"].tolist() == ["run 0", "run 1", "run 2"]
-    assert findings.agreement.n_inside == 3
+    assert findings.rows.grouped.gap == pd.Timedelta(minutes=60)
+    assert findings.assessment.agreement.faults["rows"].tolist() == [5, 5, 5]
+    assert findings.assessment.agreement.faults["group"].tolist() == ["run 0", "run 1", "run 2"]
+    assert findings.assessment.agreement.n_inside == 3
     assert set(findings.top()["group"]) == {"run 0", "run 1", "run 2"}
     mixed = detect(table, exclude="run", label="fault", method="mean", top=15)
-    assert len(mixed.agreement.faults) > 3
+    assert len(mixed.assessment.agreement.faults) > 3
     rule = detect(table, group="run", train_rule="run == 'run 0'", columns=["oil", "head [m]"], method="mean", top=5)
-    assert rule.names == ("oil", "head [m]")
-    assert rule.trained.sum() == 80
+    assert rule.inputs.names == ("oil", "head [m]")
+    assert rule.rows.fitted.sum() == 80
     settled = detect(table.assign(state="on"), group="run", modes="state", settle=2, method="mean", top=5)
-    assert settled.judged.all()  # the next run is no change of mode
+    assert settled.rows.scored.all()  # the next run is no change of mode
 
 
 def test_a_model_knows_the_column_of_groups():
@@ -425,10 +431,10 @@ def test_another_season_is_said_to_differ_as_a_whole():
     summer = table["time"][199]
     found = penstock.detect(table, train_until=str(summer))
     assert "9 of 9 tags have shifted" in kinds(found)["no longer fits"]
-    assert [round(shift.by / 30) for shift in found.shifts] == [1] * 9
+    assert [round(shift.by / 30) for shift in found.assessment.shifts] == [1] * 9
     assert not found.incidents
     assert (
-        "100% of the rows judged"
+        "100% of the rows scored"
         in kinds(penstock.detect(table, train_until=str(summer), method="knn"))["many findings"]
     )
     assert "many findings" not in kinds(penstock.detect(table))
@@ -445,15 +451,15 @@ def test_rows_that_follow_each_other_closely_make_rates_doubtful():
     shuffled = pd.concat([time, table.sample(frac=1, random_state=0).reset_index(drop=True)], axis=1)
     for rows in (close, table):  # with time stamps and without
         found = penstock.detect(rows, method="detector")
-        assert found.chance_unknown == FOLLOWING
+        assert found.assessment.chance_unknown == FOLLOWING
         assert found.events["expected_by_chance"].isna().all()
         assert found.verdict.sentence.endswith(ONLY_RANKS)
         later = penstock.fit_model(rows[:300], method="detector").score(rows[300:], top=5)
-        assert later.chance_unknown == FOLLOWING
-        assert np.isnan(later.threshold_expected)
+        assert later.assessment.chance_unknown == FOLLOWING
+        assert np.isnan(later.assessment.threshold_expected)
     for other, method, reason in ((shuffled, "detector", ""), (close, "knn", NO_RATE)):
         found = penstock.detect(other, method=method)
-        assert found.chance_unknown == reason
+        assert found.assessment.chance_unknown == reason
         assert found.events["expected_by_chance"].isna().all() == bool(reason)
 
 
@@ -488,8 +494,8 @@ def test_units_of_a_line_below_the_header_and_codes_for_missing_are_used(tmp_pat
     path = tmp_path / "plant.csv"
     path.write_text(f"time,flow,level\n,m3/s,bar\n{rows}\n")
     findings = penstock.detect(path, top=3, missing=[-9999])
-    assert dict(findings.units) == {"flow": "m3/s", "level": "bar"}
-    assert findings.values["level"].isna().sum() == 20
+    assert dict(findings.inputs.units) == {"flow": "m3/s", "level": "bar"}
+    assert findings.inputs.values["level"].isna().sum() == 20
     model = penstock.fit_model(path, missing="-9999")
     model.save(tmp_path / "model")
-    assert penstock.load_model(tmp_path / "model").reading.missing == ("-9999",)
+    assert penstock.load(tmp_path / "model").reading.missing == ("-9999",)

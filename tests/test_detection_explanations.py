@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 from detection_tables import FAULT, HOT, plant, readings, residuals, rows_found, two_modes
 
-from penstock import NSNMF, Detector, MeanDistance, detect, fit_model, score
+from penstock import NSNMF, Detector, detect, fit_model, score
 from penstock.detection import METHODS, explain
 from penstock.detection._explaining import seen_as
 from penstock.detection._parts import are_usual
-from penstock.detectors import restore, state_of
+from penstock.detectors import MeanDistance, restore, state_of
 from penstock.detectors.views import VIEWS
 from penstock.thresholds import Fixed
 
@@ -40,23 +40,27 @@ def test_shares_are_sorted_and_no_more_than_all(findings):
         assert 0 < variables["share"].sum() <= 1 + 1e-12
         assert (variables["difference"] == variables["actual"] - variables["expected"]).all()
         assert ((variables["difference"] > 0) == (variables["direction"] == "above")).all()
-        assert set(variables["position"]) <= set(findings.grouped.rows_of(event))
+        assert set(variables["position"]) <= set(findings.rows.grouped.rows_of(event))
         for row in variables.itertuples():
-            assert findings.values.loc[findings.values.index[row.position], row.variable] == row.actual
-            assert findings.expected.loc[findings.values.index[row.position], row.variable] == row.expected
+            assert findings.inputs.values.loc[findings.inputs.values.index[row.position], row.variable] == row.actual
+            assert (
+                findings.inputs.expected.loc[findings.inputs.values.index[row.position], row.variable] == row.expected
+            )
 
 
 def test_shares_are_of_squared_residuals_or_of_scores_or_evidence_where_those_are_told(findings):
     for event in findings.events.index:
-        rows, peak = findings.grouped.rows_of(event), int(findings.events.loc[event, "peak_row"])
-        rows = rows[findings.modes[rows] == findings.modes[peak]]
-        if findings.evidence is not None:
-            weights = (findings.evidence[rows] ** 2).sum(axis=0)
-        elif findings.contributions is None:
+        rows, peak = findings.rows.grouped.rows_of(event), int(findings.events.loc[event, "peak_row"])
+        rows = rows[findings.rows.modes[rows] == findings.rows.modes[peak]]
+        if findings.rows.evidence is not None:
+            weights = (findings.rows.evidence[rows] ** 2).sum(axis=0)
+        elif findings.rows.contributions is None:
             weights = (residuals(findings, rows) ** 2).sum(axis=0)
         else:
-            weights = np.maximum(findings.contributions.of(rows[findings.scores[rows] > 0]).variables.sum(axis=0), 0)
-        expected = dict(zip(findings.names, weights / weights.sum(), strict=True))
+            weights = np.maximum(
+                findings.rows.contributions.of(rows[findings.scores[rows] > 0]).variables.sum(axis=0), 0
+            )
+        expected = dict(zip(findings.inputs.names, weights / weights.sum(), strict=True))
         for row in findings.explain(event).variables.itertuples():
             assert row.share == pytest.approx(expected[row.variable], rel=1e-6)
 
@@ -65,36 +69,38 @@ def test_neighbors_are_usual_rows_of_the_same_mode(findings):
     for event in findings.events.index:
         neighbors, peak = findings.explain(event).neighbors, int(findings.events.loc[event, "peak_row"])
         positions = neighbors["position"].to_numpy()
-        mode = findings.modes[peak]
-        part = next(part for part in findings.parts if part.part.mode == mode)
+        mode = findings.rows.modes[peak]
+        part = next(part for part in findings.rows.parts if part.part.mode == mode)
         assert len(positions) == 3
-        assert (findings.modes[positions] == mode).all()
+        assert (findings.rows.modes[positions] == mode).all()
         assert not findings.flags[positions].any()
-        assert np.isin(positions, part.learnt).all()
-        assert (findings.scores[positions] <= np.median(findings.scores[part.learnt])).all()
+        assert np.isin(positions, part.fitted).all()
+        assert (findings.scores[positions] <= np.median(findings.scores[part.fitted])).all()
         assert (np.diff(neighbors["distance"]) >= 0).all()
         assert (neighbors["steps"] >= 1).all()
         assert (neighbors["row"] == findings.table.values.index[positions]).all()
         assert (neighbors["time"].to_numpy() == findings.table.time[positions].to_numpy()).all()
-        values, scale = findings.values.to_numpy(), part.part.scale
+        values, scale = findings.inputs.values.to_numpy(), part.part.scale
         straight = np.linalg.norm((values[positions] - values[peak]) / scale, axis=1)
-        if findings.contributions is None:  # else not all variables are compared
+        if findings.rows.contributions is None:  # else not all variables are compared
             assert (straight <= neighbors["distance"] + 1e-9).all()  # along the tree it is farther
 
 
 def test_expected_is_the_mean_of_the_neighbors_unless_the_detector_says_it(findings):
     for event in findings.events.index:
         why, peak = findings.explain(event), int(findings.events.loc[event, "peak_row"])
-        mean = findings.values.iloc[why.neighbors["position"]].mean()
-        assert why.rebuilt == findings.rebuilt == hasattr(findings.parts[0].part.detector, "inverse_transform")
+        mean = findings.inputs.values.iloc[why.neighbors["position"]].mean()
+        assert (
+            why.rebuilt == findings.inputs.rebuilt == hasattr(findings.rows.parts[0].part.detector, "inverse_transform")
+        )
         assert (", rebuilt as " in str(why)) == why.rebuilt
         assert (", expected " in str(why)) != why.rebuilt
-        if findings.evidence is not None:
-            detector = next(each.part.detector for each in findings.parts if peak in each.rows)
-            given_others = detector.expected(findings.values.to_numpy()[[peak]])[0]
-            np.testing.assert_allclose(findings.expected.iloc[peak], given_others, rtol=1e-12)
+        if findings.rows.evidence is not None:
+            detector = next(each.part.detector for each in findings.rows.parts if peak in each.rows)
+            given_others = detector.expected(findings.inputs.values.to_numpy()[[peak]])[0]
+            np.testing.assert_allclose(findings.inputs.expected.iloc[peak], given_others, rtol=1e-12)
         elif not why.rebuilt:
-            np.testing.assert_allclose(findings.expected.iloc[peak], mean, rtol=1e-12)
+            np.testing.assert_allclose(findings.inputs.expected.iloc[peak], mean, rtol=1e-12)
             shown = why.comparison
             np.testing.assert_allclose(shown["expected"], shown.filter(like="neighbor").mean(axis=1), rtol=1e-12)
 
@@ -106,20 +112,20 @@ def test_comparisons_show_the_peak_and_its_neighbors(findings):
         assert compared.columns.tolist() == ["actual", "expected", "neighbor 1", "neighbor 2", "neighbor 3"]
         assert compared.index.tolist() == why.variables["variable"].tolist()
         for name in compared.index:
-            assert compared.loc[name, "actual"] == findings.values.iloc[peak][name]
+            assert compared.loc[name, "actual"] == findings.inputs.values.iloc[peak][name]
             first = why.neighbors["position"].iloc[0]
-            assert compared.loc[name, "neighbor 1"] == findings.values.iloc[first][name]
+            assert compared.loc[name, "neighbor 1"] == findings.inputs.values.iloc[first][name]
 
 
 def test_rules_count_rows_of_the_same_mode(findings):
-    values = findings.values.to_numpy()
+    values = findings.inputs.values.to_numpy()
     for event in findings.events.index:
         rule, peak = findings.explain(event).rule, int(findings.events.loc[event, "peak_row"])
         if rule is None:
             continue
-        of_mode = findings.judged & (findings.modes == findings.modes[peak])
-        is_event = of_mode & (findings.grouped.of_row == event)
-        met = rule.holds(values, findings.names)
+        of_mode = findings.rows.scored & (findings.rows.modes == findings.rows.modes[peak])
+        is_event = of_mode & (findings.rows.grouped.of_row == event)
+        met = rule.holds(values, findings.inputs.names)
         assert (rule.event_rows, rule.hits) == (is_event.sum(), (met & is_event).sum())
         normal = of_mode & ~findings.flags
         assert (rule.normal_rows, rule.false_hits) == (normal.sum(), (met & normal).sum())
@@ -137,7 +143,7 @@ def test_events_are_explained_once_and_unknown_ones_are_refused(findings):
 def test_a_table_that_was_not_learnt_from_has_no_neighbors():
     model = fit_model(plant(190))
     findings = score(model, plant().iloc[190:])
-    why = findings.explain(int(findings.grouped.of_row[12]))
+    why = findings.explain(int(findings.rows.grouped.of_row[12]))
     assert why.variables["variable"].iloc[0] == HOT
     assert why.neighbors.empty
     assert why.neighbors.columns.tolist() == ["position", "row", "time", "distance", "steps", "score"]
@@ -167,7 +173,7 @@ def test_where_no_row_is_usual_there_is_nobody_to_compare_with():
 
 def test_a_detector_without_a_tree_shows_the_nearest_usual_rows():
     findings = detect(plant(), method="knn", top=5)
-    values, part = findings.values.to_numpy(), findings.parts[0]
+    values, part = findings.inputs.values.to_numpy(), findings.rows.parts[0]
     scaled = values / part.part.scale
     usual = [
         row for row in range(260) if not findings.flags[row] and findings.scores[row] <= np.median(findings.scores)
@@ -183,18 +189,18 @@ def test_a_detector_without_a_tree_shows_the_nearest_usual_rows():
 
 def test_the_nearest_row_that_was_learnt_is_the_first_neighbor_if_it_is_usual():
     findings = detect(plant(), method="nsnmf", train_until="2024-05-01", top=110, gap=0)
-    part, learnt = findings.parts[0].part, findings.parts[0].learnt
-    scaled, usual = part.scaled(findings.values.to_numpy()), are_usual(learnt, findings.scores, findings.flags)
+    part, fitted = findings.rows.parts[0].part, findings.rows.parts[0].fitted
+    scaled, usual = part.scaled(findings.inputs.values.to_numpy()), are_usual(fitted, findings.scores, findings.flags)
     seen = 0
     for event, row in findings.events["peak_row"].items():
-        distances = np.linalg.norm(scaled[learnt] - scaled[row], axis=1)
+        distances = np.linalg.norm(scaled[fitted] - scaled[row], axis=1)
         neighbors = findings.explain(event).neighbors
         assert neighbors["position"].nunique() == 3
         assert (np.diff(neighbors["distance"]) >= 0).all()
         assert neighbors["steps"].min() >= 1
         if usual[distances.argmin()]:
             seen += 1
-            assert (neighbors["position"][0], neighbors["steps"][0]) == (learnt[distances.argmin()], 1)
+            assert (neighbors["position"][0], neighbors["steps"][0]) == (fitted[distances.argmin()], 1)
             assert neighbors["distance"][0] == pytest.approx(distances.min())
     assert seen > 20
 
@@ -210,7 +216,7 @@ def test_what_is_expected_of_new_rows_was_learnt_though_all_of_them_are_faulty(m
     findings = score(model, new, threshold=Fixed(-1.0))
     assert findings.flags.all()
     low, high = usual[HOT].min(), usual[HOT].max()
-    assert findings.expected[HOT].between(low, high).all()
+    assert findings.inputs.expected[HOT].between(low, high).all()
     assert findings.explain(1).variables["variable"].iloc[0] == HOT
 
 
@@ -234,16 +240,16 @@ def with_settings() -> pd.DataFrame:
 @pytest.mark.parametrize("method", [Detector(), NSNMF(2, similarity="normalized", random_state=0), MeanDistance()])
 def test_settings_are_no_causes_but_listed_with_before_and_after(method):
     findings = detect(with_settings(), method=method, top=5)
-    assert findings.inputs.settings == ("limit [MW]", "set point")
-    assert set(findings.inputs.settings) <= set(findings.names)
-    event = int(findings.grouped.of_row[202])
+    assert findings.inputs.choice.settings == ("limit [MW]", "set point")
+    assert set(findings.inputs.choice.settings) <= set(findings.inputs.names)
+    event = int(findings.rows.grouped.of_row[202])
     why = findings.explain(event)
     named = {*why.variables["variable"], *(each.variable for each in (why.rule.conditions if why.rule else ()))}
-    assert not named & set(findings.inputs.settings)
-    assert not any(name in line for line in findings.top()["variables"] for name in findings.inputs.settings)
+    assert not named & set(findings.inputs.choice.settings)
+    assert not any(name in line for line in findings.top()["variables"] for name in findings.inputs.choice.settings)
     assert why.settings.iloc[0][["variable", "unit", "before", "after"]].tolist() == ["limit [MW]", "MW", 5.0, 9.0]
     assert f"setting limit [MW]: 5 → 9 MW ({why.settings.iloc[0]['share']:.0%} of it)" in str(why)
-    text = str(findings.rule_tree)
+    text = str(findings.explained.rule_tree)
     assert "limit" not in text
     note = next(note for note in findings.notes if note.kind == "settings")
     assert note.message.startswith("2 inputs change in under 5 % of the steps, as settings and states do ('limit [MW]'")
@@ -280,17 +286,17 @@ def model():
 
 
 def test_scores_are_the_detectors_own_in_every_mode(recommended):
-    for judged in recommended.parts:
-        assert judged.part.usual == 1
-        np.testing.assert_array_equal(recommended.scores[judged.learnt], judged.part.detector.scores_)
+    for each in recommended.rows.parts:
+        assert each.part.usual == 1
+        np.testing.assert_array_equal(recommended.scores[each.fitted], each.part.detector.scores_)
 
 
 def test_rates_are_those_of_the_detector_of_the_mode():
     recommended = detect(two_modes(), method="detector", modes="state", train_until="2024-05-02", top=12)
     peaks = recommended.events["peak_row"].to_numpy()
-    for judged in recommended.parts:
-        mine = judged.rows[~recommended.trained[judged.rows]]
-        rates = judged.part.detector.false_alarm_rate(recommended.values.to_numpy()[mine])
+    for each in recommended.rows.parts:
+        mine = each.rows[~recommended.rows.fitted[each.rows]]
+        rates = each.part.detector.false_alarm_rate(recommended.inputs.values.to_numpy()[mine])
         expected = dict(zip(mine.tolist(), (2 * len(mine) * rates).tolist(), strict=True))
         for event, peak in zip(recommended.events.index, peaks.tolist(), strict=True):
             if peak in expected:
@@ -301,10 +307,10 @@ def test_rates_are_those_of_the_detector_of_the_mode():
 
 
 def test_rows_that_were_learnt_from_are_compared_with_each_other(recommended):
-    own = bool(recommended.trained[recommended.judged].all())
-    assert recommended.self_judged == own
-    assert np.isnan(recommended.threshold_expected) == own
-    assert recommended.chance_unknown == ""
+    own = bool(recommended.rows.fitted[recommended.rows.scored].all())
+    assert recommended.assessment.self_scored == own
+    assert np.isnan(recommended.assessment.threshold_expected) == own
+    assert recommended.assessment.chance_unknown == ""
     assert recommended.top()["expected_by_chance"].notna().all()
     called = recommended.verdict.found
     assert (recommended.top()["expected_by_chance"] <= recommended.verdict.expected).sum() >= min(called, 1)
@@ -312,23 +318,27 @@ def test_rows_that_were_learnt_from_are_compared_with_each_other(recommended):
 
 def test_a_highest_score_that_several_rows_share_is_no_threshold_without_a_figure():
     table = pd.DataFrame(np.random.default_rng(0).normal(size=(2100, 4)), columns=list("abcd"))
-    table.iloc[100:700:100] = 9.0  # six equal rows, the highest of the 2,000 learnt from
+    table.iloc[100:700:100] = 9.0  # six equal rows, the highest of the 2,000 fitted to
     model = fit_model(table[:2000])
     one, other = (score(model, table[2000:], threshold=rate) for rate in (0.002, 0.001))
     assert one.threshold == other.threshold == model.training_scores.max()
-    assert 0.01 < one.threshold_expected == other.threshold_expected <= 100 / 2001  # what 2,000 rows can show
+    assert (
+        0.01 < one.assessment.threshold_expected == other.assessment.threshold_expected <= 100 / 2001
+    )  # what 2,000 rows can show
     higher, lower = (score(model, table[2000:], threshold=rate) for rate in (0.01, 0.005))
-    assert (higher.threshold_expected, lower.threshold_expected) == pytest.approx((1.0, 0.5), rel=0.01)
+    assert (higher.assessment.threshold_expected, lower.assessment.threshold_expected) == pytest.approx(
+        (1.0, 0.5), rel=0.01
+    )
 
 
 @pytest.mark.parametrize("method", OTHERS)
 def test_other_methods_tell_a_rank_and_no_views(method):
     found = detect(plant(), method=method, top=5)
     is_series = method in ("sensors", "over-time")
-    assert found.chance_unknown == ("" if is_series else "This method gives scores without a rate.")
-    assert found.events["expected_by_chance"].isna().all() == np.isnan(found.threshold_expected) != is_series
+    assert found.assessment.chance_unknown == ("" if is_series else "This method gives scores without a rate.")
+    assert found.events["expected_by_chance"].isna().all() == np.isnan(found.assessment.threshold_expected) != is_series
     assert sorted(found.events["rank"]) == list(range(1, len(found.events) + 1))
-    assert found.contributions is None
+    assert found.rows.contributions is None
     why = found.explain(1)
     assert (why.parts, why.seen_as) == (None, "")
     assert str(why).startswith("Event 1\n")
@@ -345,16 +355,20 @@ def test_parts_add_up_to_the_score_of_the_peak_to_the_last_bit(recommended):
 def test_a_variable_that_is_as_expected_keeps_its_share():
     found = detect(plant(), method="detector", top=5)
     before = found.explain(1).variables
-    found = replace(found, expected=found.expected.assign(**{HOT: found.values[HOT]}))
-    after, shares = explain(found, 1).variables, found.shares[0]
+    as_read = found.inputs.expected.assign(**{HOT: found.inputs.values[HOT]})
+    found = replace(found, inputs=replace(found.inputs, expected=as_read))
+    after, shares = explain(found, 1).variables, found.explained.shares[0]
     assert after["variable"].iloc[0] == HOT
     assert after["share"].tolist() == before["share"].tolist() == sorted(shares[shares > 0], reverse=True)
     assert after["share"].sum() == pytest.approx(1)
     first = after.iloc[0]
     assert (first["difference"], first["direction"], first["unit"]) == (0, "", "°C")
-    rows = found.grouped.rows_of(1)
-    assert first["position"] == rows[found.contributions.of(rows).variables[:, found.names.index(HOT)].argmax()]
-    assert first["actual"] == first["expected"] == found.values[HOT].iloc[first["position"]]
+    rows = found.rows.grouped.rows_of(1)
+    assert (
+        first["position"]
+        == rows[found.rows.contributions.of(rows).variables[:, found.inputs.names.index(HOT)].argmax()]
+    )
+    assert first["actual"] == first["expected"] == found.inputs.values[HOT].iloc[first["position"]]
     others = [column for column in after if column != "row"]
     pd.testing.assert_frame_equal(after.loc[1:, others], before.loc[1:, others])
 
@@ -366,7 +380,7 @@ def test_rows_that_are_more_usual_than_usual_are_explained_by_residuals(model):
     why = found.explain(1)
     assert sum(why.parts.values()) == found.scores[0]
     squares = residuals(found)[0] ** 2
-    expected = dict(zip(found.names, squares / squares.sum(), strict=True))
+    expected = dict(zip(found.inputs.names, squares / squares.sum(), strict=True))
     assert why.variables["share"].tolist() == pytest.approx([expected[name] for name in why.variables["variable"]])
 
 
@@ -378,7 +392,7 @@ def test_expected_is_what_the_other_variables_go_with():
     table.loc[100:103, "bearing"] += 12
     found = detect(table, top=4)
     assert rows_found(found) == [100, 101, 102, 103]
-    error = (found.expected - table.assign(bearing=table["bearing"] - np.where(found.flags, 12, 0)))[found.flags]
+    error = (found.inputs.expected - table.assign(bearing=table["bearing"] - np.where(found.flags, 12, 0)))[found.flags]
     assert (
         error.abs().max() < [3, 1.5, 1, 0.6]
     ).all()  # those of rows with a bearing as hot would be off by 10 of load
@@ -389,7 +403,7 @@ def test_a_share_is_a_rate_of_false_alarms(model, rate):
     detector = model.parts[0].detector
     found = score(model, readings(2000, seed=1), threshold=rate)
     assert found.threshold == restore(state_of(detector)).set_false_alarm_rate(rate).threshold_
-    assert found.threshold_expected <= 2000 * rate * (1 + 1e-9)
+    assert found.assessment.threshold_expected <= 2000 * rate * (1 + 1e-9)
     assert found.flags.mean() < 3 * rate + 0.005
 
 

@@ -15,7 +15,7 @@ from detection_tables import plant, readings, two_modes
 
 import penstock
 from penstock import fit_model
-from penstock.detection import Model, load_model, score
+from penstock.detection import Model, load, score
 from penstock.detectors import state_of
 from penstock.io import TableError
 from penstock.storage import StorageError, read_state, write_state
@@ -64,13 +64,13 @@ def test_a_model_comes_back_to_the_last_bit(kind, tmp_path):
     model = fit_model(table(), **FITS[kind])
     path = tmp_path / "model.safetensors"
     model.save(path)
-    again = load_model(path)
+    again = load(path)
     same(model, again)
     new = table(400).iloc[250:]
     one, two = score(model, new), score(again, new)
     assert np.array_equal(one.scores, two.scores, equal_nan=True)
-    assert one.expected.equals(two.expected)
-    assert (one.modes == two.modes).all()
+    assert one.inputs.expected.equals(two.inputs.expected)
+    assert (one.rows.modes == two.rows.modes).all()
     assert one.threshold == two.threshold
     assert [str(note) for note in one.notes] == [str(note) for note in two.notes]
     other = tmp_path / "again.safetensors"
@@ -98,7 +98,7 @@ def test_a_rule_means_in_a_file_what_it_meant_when_it_was_learnt(tmp_path):
     rows = two_modes(200).assign(wanted="on")
     model = fit_model(rows, modes={"as wanted": "state == wanted", "off": "state == off"}, method="mean")
     model.save(tmp_path / "model")
-    again = load_model(tmp_path / "model")
+    again = load(tmp_path / "model")
     assert [str(rule) for _, rule in again.modes.rules] == ["state == `wanted`", "state == 'off'"]
     assert again.modes == model.modes
 
@@ -107,10 +107,10 @@ def test_load_opens_detectors_and_models(tmp_path):
     model = fit_model(readings(60), method="mean")
     model.save(tmp_path / "model")
     model.parts[0].detector.save(tmp_path / "detector")
-    assert isinstance(penstock.load(tmp_path / "detector"), penstock.MeanDistance)
+    assert isinstance(penstock.load(tmp_path / "detector"), penstock.detectors.MeanDistance)
     same(model, penstock.load(tmp_path / "model"))
-    with pytest.raises(StorageError, match="it holds a detector, MeanDistance, not a model of penstock fit"):
-        load_model(tmp_path / "detector")
+    with pytest.raises(StorageError, match="it holds a MeanDistance, not a model of penstock fit"):
+        Model.load(tmp_path / "detector")
 
 
 def test_a_zone_without_a_name_is_refused_when_saving(tmp_path):
@@ -119,7 +119,7 @@ def test_a_zone_without_a_name_is_refused_when_saving(tmp_path):
         model.save(tmp_path / "model")
     assert not (tmp_path / "model").exists()
     fit_model(plant(), method="mean", timezone=dt.UTC).save(tmp_path / "utc")
-    assert load_model(tmp_path / "utc").reading.timezone == "UTC"
+    assert load(tmp_path / "utc").reading.timezone == "UTC"
 
 
 KINDS = ["modes", "online modes", "rules", "mean", "period"]
@@ -167,7 +167,7 @@ def loaded(path: Path, state: dict[str, Any], *, on_disk: bool = True) -> Model 
         with pytest.MonkeyPatch.context() as patch:
             if not on_disk:
                 patch.setattr("penstock.detection._model_files.read_state", lambda path: ("model", state))
-            return load_model(path)
+            return load(path)
     except StorageError as error:
         assert str(error).startswith("Cannot load")  # noqa: PT017
         return None

@@ -1,4 +1,4 @@
-"""Operating modes and periods: which rows are learnt from, judged, and by which model."""
+"""Operating modes and periods: which rows are fitted to, scored, and by which model."""
 
 from __future__ import annotations
 
@@ -131,24 +131,24 @@ def test_rows_that_are_not_judged_have_no_score_and_are_noted():
     table = two_modes()
     table.loc[100:103, "state"] = None
     findings = detect(table, modes="state", skip_modes="off", settle="20 min", method="mean", top=3)
-    assert set(np.unique(findings.modes)) == {"on", "off", "changing", "unknown"}
-    assert (findings.judged == (findings.modes == "on")).all()
-    assert np.isnan(findings.scores[~findings.judged]).all()
-    assert np.isfinite(findings.scores[findings.judged]).all()
-    assert findings.expected[~findings.judged].isna().all(axis=None)
+    assert set(np.unique(findings.rows.modes)) == {"on", "off", "changing", "unknown"}
+    assert (findings.rows.scored == (findings.rows.modes == "on")).all()
+    assert np.isnan(findings.scores[~findings.rows.scored]).all()
+    assert np.isfinite(findings.scores[findings.rows.scored]).all()
+    assert findings.inputs.expected[~findings.rows.scored].isna().all(axis=None)
     notes = {note.kind: note for note in findings.notes}
-    assert notes["modes not judged"].count == (~findings.judged).sum()
-    assert "unknown (the reading that decides the mode is missing)" in str(notes["modes not judged"])
-    assert "changing (the mode was changing)" in str(notes["modes not judged"])
-    counts = pd.Series(findings.modes).value_counts()
+    assert notes["modes not scored"].count == (~findings.rows.scored).sum()
+    assert "unknown (the reading that decides the mode is missing)" in str(notes["modes not scored"])
+    assert "changing (the mode was changing)" in str(notes["modes not scored"])
+    counts = pd.Series(findings.rows.modes).value_counts()
     assert f"on {counts['on']}" in str(notes["modes"])
 
 
 @pytest.mark.parametrize("dropped", [{"columns": NAMES}, {"exclude": ["state"]}, {}])
 def test_a_column_that_tells_modes_is_read_but_no_input(dropped):
     findings = detect(two_modes(), modes="state", method="mean", top=4, **dropped)
-    assert set(findings.names) == set(NAMES)
-    assert set(np.unique(findings.modes)) == {"on", "off"}
+    assert set(findings.inputs.names) == set(NAMES)
+    assert set(np.unique(findings.rows.modes)) == {"on", "off"}
 
 
 @pytest.mark.parametrize("value", ["unknown", "changing", "other", "all"])
@@ -158,7 +158,7 @@ def test_a_column_that_holds_a_name_of_ours_is_refused_and_the_rule_that_is_prop
         detect(table, modes="state", method="mean", top=4)
     proposed = str(caught.value).partition('such as "')[2].removesuffix('".')
     findings = detect(table, modes=proposed, method="mean", top=4)
-    assert (findings.modes == f"mode {value}").sum() == (table["state"] == value).sum()
+    assert (findings.rows.modes == f"mode {value}").sum() == (table["state"] == value).sum()
 
 
 def wanted() -> pd.DataFrame:
@@ -175,9 +175,13 @@ def test_a_bare_word_is_a_column_if_the_source_has_it_whatever_the_inputs_are(dr
     for source in (table, path):
         rule = {"modes": "same: state == wanted"} if told_by == "modes" else {"train_rule": "state == wanted"}
         findings = detect(source, method="mean", top=4, **rule, **dropped)
-        assert ((findings.modes == "same") == same).all() if told_by == "modes" else (findings.trained == same).all()
+        assert (
+            ((findings.rows.modes == "same") == same).all()
+            if told_by == "modes"
+            else (findings.rows.fitted == same).all()
+        )
         if dropped:
-            assert "wanted" not in "".join(findings.names)
+            assert "wanted" not in "".join(findings.inputs.names)
 
 
 def test_a_bare_word_means_for_new_data_what_it_meant_when_it_was_learnt():
@@ -187,18 +191,18 @@ def test_a_bare_word_means_for_new_data_what_it_meant_when_it_was_learnt():
         score(column, table.drop(columns="wanted"))
     text = fit_model(table, modes="running: state == on", columns=NAMES, method="mean")
     findings = score(text, table.assign(on="off"))
-    assert ((findings.modes == "running") == (table["state"] == "on")).all()
+    assert ((findings.rows.modes == "running") == (table["state"] == "on")).all()
 
 
 @pytest.mark.parametrize("method", ["nsnmf", "nmf", "knn", "lomst"])
 def test_each_row_is_scored_by_its_own_model(method):
     table = two_modes()
     findings = detect(table, modes="state", method=method, top=10)
-    for part in findings.parts:
+    for part in findings.rows.parts:
         rows = (table["state"] == part.part.mode).to_numpy()
         by_hand = make_detector(method).fit(table.loc[rows, list(NAMES)].to_numpy())
         assert (part.rows == np.flatnonzero(rows)).all()
-        assert (part.learnt == part.rows).all()
+        assert (part.fitted == part.rows).all()
         np.testing.assert_allclose(findings.scores[rows], by_hand.scores_ / part.part.usual, rtol=1e-12)
         assert part.part.usual == pytest.approx(np.quantile(by_hand.scores_, 0.95))
         assert np.quantile(findings.scores[rows], 0.95) == pytest.approx(1.0)
@@ -211,10 +215,10 @@ def test_a_mode_with_too_few_rows_is_noted_and_not_judged():
     table = two_modes()
     table.loc[10:14, "state"] = "test"
     findings = detect(table, modes="state", method="mean", top=5)
-    assert not findings.judged[10:15].any()
+    assert not findings.rows.scored[10:15].any()
     notes = {note.kind: note for note in findings.notes}
     assert "Mode test has 5 rows to learn from, too few (10 are needed)" in str(notes["small modes"])
-    assert [part.part.mode for part in findings.parts] == ["off", "on"]
+    assert [part.part.mode for part in findings.rows.parts] == ["off", "on"]
     with pytest.raises(TableError, match=r"the table has 8 in its largest mode"):
         detect(two_modes(16).assign(state=["a", "b"] * 8), modes="state")
 
@@ -223,9 +227,9 @@ def test_a_mode_that_comes_after_the_training_period_is_noted():
     table = two_modes()
     table.loc[350:, "state"] = "new"
     findings = detect(table, modes="state", train_until="2024-05-02", method="mean", top=5)
-    assert not findings.judged[350:].any()
+    assert not findings.rows.scored[350:].any()
     notes = {note.kind: note for note in findings.notes}
-    assert "50 rows of modes that were not learnt (new) cannot be judged" in str(notes["unknown modes"])
+    assert "50 rows of modes that were not fitted (new) cannot be scored" in str(notes["unknown modes"])
 
 
 def test_new_data_of_no_known_mode_are_refused_and_of_a_skipped_one_not():
@@ -234,7 +238,7 @@ def test_new_data_of_no_known_mode_are_refused_and_of_a_skipped_one_not():
     with pytest.raises(ModelError, match="No row is of a mode that the model knows; the rows are of strange"):
         score(model, table.iloc[:40].assign(state="strange"))
     stopped = score(model, table.iloc[50:100])
-    assert not stopped.judged.any()
+    assert not stopped.rows.scored.any()
     assert len(stopped.events) == 0
     with pytest.raises(TableError, match="no column 'state' \\(given as modes\\)"):
         score(model, table.drop(columns="state"))
@@ -261,11 +265,11 @@ def test_an_event_across_modes_is_explained_by_the_rows_of_its_peak():
     table = two_modes()
     table.loc[48:51, HOT] += 500  # two rows on, two off
     findings = detect(table, modes="state", method="mean", top=9)
-    event = int(findings.grouped.of_row[49])
-    assert set(findings.grouped.rows_of(event)) == {48, 49, 50, 51}
+    event = int(findings.rows.grouped.of_row[49])
+    assert set(findings.rows.grouped.rows_of(event)) == {48, 49, 50, 51}
     why = findings.explain(event)
     peak = int(findings.events.loc[event, "peak_row"])
-    assert (findings.modes[why.variables["position"]] == findings.modes[peak]).all()
+    assert (findings.rows.modes[why.variables["position"]] == findings.rows.modes[peak]).all()
     assert why.variables["variable"].iloc[0] == HOT
     assert why.rule.event_rows == 2
 
@@ -322,7 +326,7 @@ def test_a_change_of_the_clock_is_no_trouble(zone, start, until):
 
 def test_after_the_end_there_is_nothing_to_judge():
     for options in ({"train_until": "2025-01-01"}, {"train_rule": "oil > -100"}):
-        with pytest.raises(TableError, match="nothing to judge: all rows are of the training period"):
+        with pytest.raises(TableError, match="nothing to score: all rows are of the training period"):
             detect(plant(), method="mean", **options)
         assert len(fit_model(plant(), method="mean", **options).training_scores) == 260
 
@@ -333,13 +337,15 @@ def test_without_time_row_numbers_tell(until):
     by_row = detect(table, train_until=until, method="mean")
     by_rule = detect(table, train_rule="row <= 149", method="mean")
     for findings in (by_row, by_rule):
-        assert np.flatnonzero(findings.trained).tolist() == list(range(150))
+        assert np.flatnonzero(findings.rows.fitted).tolist() == list(range(150))
     assert (by_row.scores == by_rule.scores).all()
     column = table.assign(row=np.arange(260) % 2)
-    assert np.flatnonzero(detect(column, train_rule="row == 1", method="mean").trained).tolist() == [*range(1, 260, 2)]
+    assert np.flatnonzero(detect(column, train_rule="row == 1", method="mean").rows.fitted).tolist() == [
+        *range(1, 260, 2)
+    ]
     with pytest.raises(TableError, match=r"train_until: the table has no time stamps .* Give a row number"):
         detect(table, train_until="2024-05-02")
-    with pytest.raises(TableError, match="train_until and a training rule exclude each other"):
+    with pytest.raises(TableError, match="Give train_until or train_rule, not both"):
         detect(plant(), train_until="2024-05-02", train_rule="oil > 0")
 
 
@@ -349,8 +355,8 @@ def test_findings_are_never_training_rows(method, cut):
     table = plant()
     table.loc[20:22, "oil"] += 40  # in the training period
     findings = detect(table, train_until="2024-05-01", method=method, **cut)
-    assert findings.trained.sum() == 144
-    assert not (findings.flags & findings.trained).any()
+    assert findings.rows.fitted.sum() == 144
+    assert not (findings.flags & findings.rows.fitted).any()
     assert set(FAULT) <= set(rows_found(findings))
     assert np.isfinite(findings.scores).all()
 
@@ -386,18 +392,18 @@ def test_excluded_periods_are_neither_learnt_from_nor_judged():
     periods = ["2024-05-01 03:00..2024-05-01 05:50", ("2024-05-02 10:00", None)]
     findings = detect(table, method="mean", top=3, exclude_periods=periods)
     out = [*range(18, 36), *range(204, 260)]
-    assert np.flatnonzero(~findings.judged).tolist() == out
-    assert not findings.trained[out].any()
-    assert "valve" not in findings.names
+    assert np.flatnonzero(~findings.rows.scored).tolist() == out
+    assert not findings.rows.fitted[out].any()
+    assert "valve" not in findings.inputs.names
     assert [note.count for note in findings.notes if note.kind == "excluded period"] == [18, 56]
     left = detect(table.drop(index=out), method="mean", top=3)
-    assert (findings.scores[findings.judged] == left.scores).all()
+    assert (findings.scores[findings.rows.scored] == left.scores).all()
     by_row = detect(table.drop(columns="time"), method="mean", top=3, exclude_periods="18..35")
-    assert np.flatnonzero(~by_row.judged).tolist() == list(range(18, 36))
+    assert np.flatnonzero(~by_row.rows.scored).tolist() == list(range(18, 36))
     model = fit_model(table, method="mean", exclude_periods=periods)
     assert (model.training_scores == left.scores).all()
-    assert score(model, table, top=3, exclude_periods="2024-05-01..2024-05-01").judged.sum() == 116
-    assert score(model, table, top=3, until="2024-05-01").judged.sum() == 144
+    assert score(model, table, top=3, exclude_periods="2024-05-01..2024-05-01").rows.scored.sum() == 116
+    assert score(model, table, top=3, until="2024-05-01").rows.scored.sum() == 144
 
 
 @pytest.mark.parametrize(

@@ -33,16 +33,16 @@ def test_new_faults_are_above_the_threshold_of_the_training_scores(model):
     findings = score(model, new())
     assert set(np.flatnonzero(findings.flags)) >= {row - 150 for row in FAULT}
     assert findings.threshold == score_threshold(model.training_scores, "auto")
-    assert not findings.trained.any()
+    assert not findings.rows.fitted.any()
     assert findings.settings["rows"] == 110
-    assert findings.settings["learnt from"] == "the table"
+    assert findings.settings["fitted to"] == "the table"
 
 
 def test_columns_in_another_order_and_others_are_no_trouble(model):
     expected = score(model, new()).scores
     assert (score(model, new()[["kind", *reversed(NAMES), "time"]]).scores == expected).all()
     assert (score(model, new(more=3.0, words="x")).scores == expected).all()
-    assert score(model, new(more=3.0)).names == (*NAMES, "kind=b", "kind=a")
+    assert score(model, new(more=3.0)).inputs.names == (*NAMES, "kind=b", "kind=a")
 
 
 def test_columns_that_are_missing_or_hold_text_now_are_named(model):
@@ -57,17 +57,17 @@ def test_columns_that_are_missing_or_hold_text_now_are_named(model):
 
 def test_a_category_that_was_never_seen_stands_out(model):
     usual, strange = score(model, new()), score(model, new(kind="c"))
-    assert (strange.values[["kind=a", "kind=b"]] == 0).all(axis=None)
+    assert (strange.inputs.values[["kind=a", "kind=b"]] == 0).all(axis=None)
     assert np.median(strange.scores) > np.median(usual.scores)
     notes = {note.kind: note for note in strange.notes}
-    assert str(notes["unknown categories"]) == "Column 'kind' has values that were not learnt ('c') in 110 rows."
+    assert str(notes["unknown categories"]) == "Column 'kind' has values that were not fitted ('c') in 110 rows."
     assert not any(note.kind == "unknown categories" for note in usual.notes)
 
 
 def test_a_label_is_compared_with_if_one_is_named(model):
     table = new(fault=[int(row + 150 in FAULT) for row in range(110)])
-    assert score(model, table).agreement is None
-    assert score(model, table, label="fault").agreement.n_found == 1
+    assert score(model, table).assessment.agreement is None
+    assert score(model, table, label="fault").assessment.agreement.n_found == 1
 
 
 def test_new_data_are_read_as_the_training_data_were(tmp_path):
@@ -150,12 +150,12 @@ def test_all_methods_take_missing_readings(method):
         detect(table, method="lomst")
     findings = detect(table, method=method, train_until="2024-05-01", top=8)
     assert set(rows_found(findings)) >= set(FAULT)
-    assert np.isfinite(findings.scores[findings.judged]).all()
-    assert np.flatnonzero(~findings.judged).tolist() == [30, 31]
+    assert np.isfinite(findings.scores[findings.rows.scored]).all()
+    assert np.flatnonzero(~findings.rows.scored).tolist() == [30, 31]
     assert [note.rows for note in findings.notes if note.kind == "empty rows"] == [(30, 31)]
-    assert (findings.values.isna().to_numpy() == gone).all()
-    np.testing.assert_allclose(findings.seen, 1 - gone.mean(axis=1))
-    why = findings.explain(int(findings.grouped.of_row[FAULT[1]]))
+    assert (findings.inputs.values.isna().to_numpy() == gone).all()
+    np.testing.assert_allclose(findings.rows.seen, 1 - gone.mean(axis=1))
+    why = findings.explain(int(findings.rows.grouped.of_row[FAULT[1]]))
     assert why.variables["variable"].iloc[0] == HOT
     assert np.isfinite(why.variables[["actual", "expected"]].to_numpy()).all()
     assert len(why.neighbors) == 3
@@ -165,10 +165,10 @@ def test_residuals_of_rows_with_holes_make_up_their_scores():
     table, gone = with_holes(plant())
     findings = detect(table, method="nmf", top=5, parameters={"n_components": 3})
     off = residuals(findings)
-    assert (np.isnan(off[findings.judged]) == gone[findings.judged]).all()
+    assert (np.isnan(off[findings.rows.scored]) == gone[findings.rows.scored]).all()
     seen = (~gone).sum(axis=1)
     stretched = np.sqrt(np.nansum(off**2, axis=1) * 6 / np.maximum(seen, 1))
-    np.testing.assert_allclose(stretched[findings.judged], findings.scores[findings.judged], rtol=1e-9)
+    np.testing.assert_allclose(stretched[findings.rows.scored], findings.scores[findings.rows.scored], rtol=1e-9)
 
 
 def test_a_column_without_any_reading_to_learn_from_is_named():
@@ -176,8 +176,8 @@ def test_a_column_without_any_reading_to_learn_from_is_named():
     table.loc[table["state"] == "off", "oil"] = np.nan
     with pytest.raises(TableError, match=r"no reading of 'oil' in the training rows of mode off. Exclude it"):
         detect(table, modes="state", method="nmf")
-    assert detect(table, modes="state", method="nmf", skip_modes="off", top=5).judged.sum() == 200
-    assert detect(table, modes="state", method="nmf", exclude="oil", top=5).judged.sum() == 400
+    assert detect(table, modes="state", method="nmf", skip_modes="off", top=5).rows.scored.sum() == 200
+    assert detect(table, modes="state", method="nmf", exclude="oil", top=5).rows.scored.sum() == 400
 
 
 def leaky_plant(n=600, p=8, missing=0.05):
@@ -200,7 +200,7 @@ def test_a_fault_is_found_among_holes_though_it_was_learnt_from():
     assert set(rows_found(whole)) >= set(range(400, 405))
     # Thirty rows lack the reading that is odd, and the odd rows are near to those: docs/missing_values.md.
     assert not set(rows_found(holes)) & set(range(400, 405))
-    assert np.isfinite(holes.scores[holes.judged]).all()
+    assert np.isfinite(holes.scores[holes.rows.scored]).all()
 
 
 def test_training_rows_without_a_common_reading_are_named_where_it_matters():
@@ -219,7 +219,7 @@ def test_training_rows_without_a_common_reading_are_named_where_it_matters():
     with pytest.raises(TableError, match=r"compare row 9 with row 20 \(counted"):
         detect(table.drop(columns="time"), method="gnmf")
     for method in ("nmf", "mean", "sensors"):  # no rows are compared
-        assert detect(table, method=method, top=8).judged.sum() == 599
+        assert detect(table, method=method, top=8).rows.scored.sum() == 599
     model = fit_model(table.drop(index=20), method="detector")
     assert np.isfinite(score(model, table.iloc[[9, 20]]).scores).all()
     with pytest.raises(TableError, match=r"row 9 .* with row 20 .* of the training rows of mode on: no input"):
@@ -237,10 +237,10 @@ def found(request):
 def test_the_fault_is_found_and_its_variable_named(found):
     _, findings = found
     assert np.isfinite(findings.scores).all()
-    assert findings.judged.all()
+    assert findings.rows.scored.all()
     assert findings.flags.sum() == 8
     assert set(rows_found(findings)) >= set(FAULT)
-    why = findings.explain(int(findings.grouped.of_row[FAULT[2]]))
+    why = findings.explain(int(findings.rows.grouped.of_row[FAULT[2]]))
     assert why.variables["variable"].iloc[0] == HOT
     assert why.variables["direction"].iloc[0] == "above"
     assert why.rule is not None
@@ -254,16 +254,16 @@ def test_the_fault_is_found_and_its_variable_named(found):
 
 def test_what_is_expected_is_in_the_users_units(found):
     method, findings = found
-    part = findings.parts[0].part
-    in_units = findings.values.to_numpy() - findings.expected.to_numpy()
+    part = findings.rows.parts[0].part
+    in_units = findings.inputs.values.to_numpy() - findings.inputs.expected.to_numpy()
     if method in REBUILDING:
-        values, detector = findings.values.to_numpy(), part.detector
+        values, detector = findings.inputs.values.to_numpy(), part.detector
         scaled = detector.scaling_.apply(values)
         rebuilt = np.vstack([detector.embedding_, detector.transform(values[144:])]) @ detector.components_
         np.testing.assert_allclose(in_units, part.scale * (scaled - rebuilt), atol=1e-9)
         np.testing.assert_allclose(np.sqrt((residuals(findings) ** 2).sum(axis=1)), findings.scores, rtol=1e-9)
     elif method == "sensors":  # given the others, its own reading left out
-        values, expected = findings.values.to_numpy(), findings.expected.to_numpy()
+        values, expected = findings.inputs.values.to_numpy(), findings.inputs.expected.to_numpy()
         assert (np.median(np.abs(in_units), axis=0) < values.std(axis=0)).all()
         for column in range(values.shape[1]):
             changed = values[[150]] + 100.0 * (np.arange(values.shape[1]) == column)

@@ -1,4 +1,4 @@
-"""Tables in order of time are judged as series; what findings say as a whole, of series and of other tables."""
+"""Tables in order of time are scored as series; what findings say as a whole, of series and of other tables."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_wrong_sensor_does_not_accuse_the_others():
     incident = first_incident(found)
     assert (incident.source, [sensor.name for sensor in incident.sensors]) == ("sensor", ["s3"])
     assert incident.reason.endswith("Without it the others read as expected.")
-    off = (found.values - found.expected).abs()
+    off = (found.inputs.values - found.inputs.expected).abs()
     assert (off.iloc[rows].mean() < 2 * off.iloc[:START].mean()).drop("s3").all()
 
 
@@ -108,7 +108,7 @@ def test_two_swapped_sensors_do_not_accuse_the_others():
 def test_a_setting_that_was_moved_with_the_fault_is_not_the_sensor_to_look_at():
     table = with_fault(healthy()).assign(limit=np.where(np.arange(N) // ROWS == START // ROWS, 9.0, 5.0))
     found = detect(table, most_explained=0)
-    assert found.inputs.settings == ("limit",)
+    assert found.inputs.choice.settings == ("limit",)
     named = {sensor.name for incident in found.incidents for sensor in incident.sensors}
     assert "s3" in named
     assert "limit" not in named
@@ -120,8 +120,8 @@ def model():
 
 
 def test_rows_with_time_stamps_are_judged_as_a_series_and_it_is_said_why(found, model):
-    assert found.method == "SensorDetector"
-    assert why_method(found).startswith("Sensors are judged by each other over time (method sensors), as the rows are")
+    assert found.assessment.method == "SensorDetector"
+    assert why_method(found).startswith("Sensors are scored by each other over time (method sensors), as the rows are")
     assert "--method detector" in why_method(found)
     assert why_method(model) == why_method(found)
     asked = detect(with_fault(healthy()), method="sensors")
@@ -149,20 +149,20 @@ def test_rows_with_time_stamps_are_judged_as_a_series_and_it_is_said_why(found, 
 )
 def test_other_tables_are_judged_row_by_row_and_it_is_said_why(change, options, reason):
     found = detect(change(healthy(300)), top=5, most_explained=0, **options)
-    assert found.method == "Detector"
-    assert "judged one by one (method detector)" in why_method(found)
+    assert found.assessment.method == "Detector"
+    assert "scored one by one (method detector)" in why_method(found)
     assert reason in why_method(found)
-    assert (found.incidents, len(found.incident_table), found.evidence) == ((), 0, None)
+    assert (found.incidents, len(found.incident_table), found.rows.evidence) == ((), 0, None)
 
 
 def test_rows_can_be_said_to_be_in_order_of_time(found):
     bare = with_fault(healthy()).drop(columns="time")
     ordered = detect(bare, ordered=True)
-    assert ordered.method == "SensorDetector"
+    assert ordered.assessment.method == "SensorDetector"
     np.testing.assert_allclose(ordered.scores, found.scores, rtol=1e-9)
     assert ordered.verdict.sentence == found.verdict.sentence.replace("10.4 days", "1,500 rows")
     assert ordered.incident_table["start"].tolist() == [incident.start for incident in found.incidents]
-    with pytest.raises(TableError, match=r"this method judges rows one by one\. Leave it out, or take method sensors"):
+    with pytest.raises(TableError, match=r"this method scores rows one by one\. Leave it out, or take method sensors"):
         detect(bare, ordered=True, method="knn")
 
 
@@ -175,7 +175,7 @@ def test_a_planted_fault_is_the_first_incident_named_and_dated(found):
     assert (row["start"], row["first_sensor"]) == (found.table.time[incident.start], "s3")
     assert found.verdict.kind in ("some", "clearly")
     assert row["expected_by_chance"] <= 0.05
-    event = int(found.grouped.of_row[incident.peak])
+    event = int(found.rows.grouped.of_row[incident.peak])
     assert found.explain(event).variables["variable"].iloc[0] == "s3"
     assert found.events.loc[event, "expected_by_chance"] == row["expected_by_chance"]
     assert found.top()["variables"].iloc[0].startswith("s3")
@@ -193,8 +193,8 @@ def test_in_a_healthy_record_nothing_stands_out(seed):
     assert found.verdict.sentence.startswith("Nothing stands out: ")
     assert not found.incidents
     assert found.incident_table.empty
-    assert len(found.stretches) > 0
-    assert (found.stretches["expected_by_chance"] > 0.1).all()
+    assert len(found.assessment.stretches) > 0
+    assert (found.assessment.stretches["expected_by_chance"] > 0.1).all()
 
 
 def test_of_a_short_record_nothing_is_known_and_it_is_said():
@@ -202,7 +202,7 @@ def test_of_a_short_record_nothing_is_known_and_it_is_said():
     assert found.verdict.kind == "unknown"
     assert found.verdict.sentence.startswith("The record is too short to say how often chance would give such an")
     assert found.flags.sum() == 10  # the list of one row in twenty
-    assert found.chance_unknown in found.verdict.sentence
+    assert found.assessment.chance_unknown in found.verdict.sentence
     assert found.events["expected_by_chance"].isna().all()
     assert found.incident_table["expected_by_chance"].isna().all()
 
@@ -210,7 +210,7 @@ def test_of_a_short_record_nothing_is_known_and_it_is_said():
 def test_the_same_seed_gives_the_same_findings_whatever_the_order_of_columns(found):
     again = detect(with_fault(healthy()), random_state=0)
     assert (again.scores == found.scores).all()
-    assert (again.evidence == found.evidence).all()
+    assert (again.rows.evidence == found.rows.evidence).all()
     assert (again.flags == found.flags).all()
     assert again.verdict == found.verdict
     pd.testing.assert_frame_equal(again.incident_table, found.incident_table)
@@ -228,8 +228,8 @@ def test_a_list_has_the_length_that_was_asked_for_and_the_verdict_counts_what_st
     expected = listed.incident_table["expected_by_chance"]
     assert (listed.verdict.kind, listed.verdict.found) == (found.verdict.kind, int((expected <= 1).sum()))
     assert (expected <= 1).all()
-    assert (len(listed.stretches) > 0) == (top == 100)
-    assert (listed.stretches["expected_by_chance"] > 1).all()
+    assert (len(listed.assessment.stretches) > 0) == (top == 100)
+    assert (listed.assessment.stretches["expected_by_chance"] > 1).all()
 
 
 @pytest.mark.parametrize("threshold", [0.01, Fixed(2.0)])
@@ -255,11 +255,11 @@ def test_histories_of_runs_do_not_mix():
     usual = fit_model(runs().query("run != 'b'"), group="run")
     later = score(usual, runs(), most_explained=0)
     alone = [score(usual, runs().query("run == @name"), most_explained=0) for name in "abc"]
-    assert (later.evidence == np.vstack([each.evidence for each in alone])).all()
+    assert (later.rows.evidence == np.vstack([each.rows.evidence for each in alone])).all()
     one_series = score(usual, runs().assign(run="a", time=healthy()["time"]), most_explained=0)
-    assert (later.evidence[500:505] != one_series.evidence[500:505]).any()
+    assert (later.rows.evidence[500:505] != one_series.rows.evidence[500:505]).any()
     mixed = detect(runs(), top=5, most_explained=0)
-    assert mixed.method == "Detector"  # two of three rows have the stamp of the one before
+    assert mixed.assessment.method == "Detector"  # two of three rows have the stamp of the one before
     assert "--group" in why_method(mixed)
 
 
@@ -267,30 +267,30 @@ def test_each_mode_is_learnt_by_itself_and_chance_counts_all_modes():
     table = with_fault(healthy()).assign(state=np.where(np.arange(N) // 100 % 2, "on", "off"))
     table.loc[table["state"] == "on", ["s0", "s1"]] *= -3
     found = detect(table, modes="state", top=40)
-    assert [judged.part.mode for judged in found.parts] == ["off", "on"]
-    for judged in found.parts:
-        detector, rows = judged.part.detector, judged.rows
+    assert [each.part.mode for each in found.rows.parts] == ["off", "on"]
+    for each in found.rows.parts:
+        detector, rows = each.part.detector, each.rows
         assert (detector.scores_ == found.scores[rows]).all()
-        assert (detector.evidence_ == found.evidence[rows]).all()
-        peaks = found.events["peak_row"][found.modes[found.events["peak_row"]] == judged.part.mode]
+        assert (detector.evidence_ == found.rows.evidence[rows]).all()
+        peaks = found.events["peak_row"][found.rows.modes[found.events["peak_row"]] == each.part.mode]
         alone = detector.expected_by_chance(found.scores[peaks], len(rows), later=False)
         np.testing.assert_allclose(found.events.loc[peaks.index, "expected_by_chance"], 2 * alone, rtol=1e-12)
     assert abs(first_incident(found).start - START) <= 1
     assert first_incident(found).sensors[0].name == "s3"
     assert found.verdict.kind in ("some", "clearly")
     for incident in found.incidents:
-        assert len(set(found.modes[incident.start : incident.end + 1])) == 1
+        assert len(set(found.rows.modes[incident.start : incident.end + 1])) == 1
 
 
 def test_after_a_training_period_later_rows_are_judged_by_what_came_before():
     table = with_fault(healthy())
     found = detect(table, train_until=str(table["time"][719]))
-    assert found.trained.sum() == 720
+    assert found.rows.fitted.sum() == 720
     assert not found.flags[:720].any()
     cut = START + ROWS // 2  # what comes later changes nothing
     until = detect(table[:cut], train_until=str(table["time"][719]), most_explained=0)
     assert (until.scores[720:] == found.scores[720:cut]).all()
-    by_hand = found.parts[0].part.detector.score_series(table[NAMES].to_numpy()[720:], time=table["time"][720:])
+    by_hand = found.rows.parts[0].part.detector.score_series(table[NAMES].to_numpy()[720:], time=table["time"][720:])
     assert (by_hand == found.scores[720:]).all()
     assert abs(first_incident(found).start - START) <= 2
     assert first_incident(found).sensors[0].name == "s3"
@@ -303,7 +303,7 @@ def test_after_a_training_period_later_rows_are_judged_by_what_came_before():
 def test_a_model_judges_new_rows_as_it_does_at_once(model):
     table = with_fault(healthy(seed=7), 300)[:700]
     found = score(model, table)
-    assert found.method == "SensorDetector"
+    assert found.assessment.method == "SensorDetector"
     assert abs(first_incident(found).start - 300) <= 2
     assert first_incident(found).sensors[0].name == "s3"
     assert found.verdict.kind in ("some", "clearly")
@@ -325,7 +325,7 @@ def test_few_new_rows_are_listed_only_if_they_are_rare(model, rows):
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_in_rows_without_order_nothing_stands_out_by_chance(seed):
     calm = detect(noise(seed=seed), most_explained=0)
-    assert (calm.method, calm.verdict.kind) == ("Detector", "nothing")
+    assert (calm.assessment.method, calm.verdict.kind) == ("Detector", "nothing")
 
 
 def test_rows_without_order_are_compared_with_what_chance_gives():
@@ -356,13 +356,13 @@ def test_new_rows_of_a_detector_with_rates_are_compared_with_those():
     table = noise()
     calm = detect(table, train_until=399, most_explained=0)
     assert calm.verdict.kind == "nothing"
-    assert calm.verdict.expected == calm.parts[0].part.detector.expected_by_chance(calm.scores[400:].max(), 100)
+    assert calm.verdict.expected == calm.rows.parts[0].part.detector.expected_by_chance(calm.scores[400:].max(), 100)
     table.iloc[[450, 460]] += 9.0
     found = detect(table, train_until=399, most_explained=0)
     assert found.verdict.kind == "clearly"
     assert found.verdict.sentence.startswith("2 rows clearly stand out; fewer than 0.05 would be expected by chance.")
     assert found.events["expected_by_chance"].nsmallest(2).max() < 0.01
-    assert found.threshold_expected == pytest.approx(0.5, rel=0.5)
+    assert found.assessment.threshold_expected == pytest.approx(0.5, rel=0.5)
 
 
 @pytest.mark.parametrize("method", ["knn", "nsnmf"])
@@ -376,7 +376,7 @@ def test_methods_without_rates_do_not_know(method, table):
 def test_a_detector_of_rows_that_follow_each_other_does_not_know():
     table = pd.DataFrame(np.cumsum(np.random.default_rng(0).normal(size=(400, 6)), axis=0)).add_prefix("s")
     found = detect(table, top=5, most_explained=0)
-    assert (found.method, found.verdict.kind) == ("Detector", "unknown")
+    assert (found.assessment.method, found.verdict.kind) == ("Detector", "unknown")
     assert found.verdict.sentence.startswith("Rows are much like the ones before")
 
 
@@ -432,10 +432,10 @@ def test_all_methods_have_the_same_columns(table):
         ordered = {"ordered": True} if method == "sensors" and "time" not in table else {}
         found = detect(table, method=method, top=5, **ordered)
         events.add(tuple(found.events.columns))
-        incidents |= {tuple(found.incident_table.columns), tuple(found.stretches.columns)}
+        incidents |= {tuple(found.incident_table.columns), tuple(found.assessment.stretches.columns)}
         lists |= {tuple(findings_table(found).columns)}
-        assert found.events["expected_by_chance"].isna().all() == bool(found.chance_unknown)
-        assert found.chance_unknown in found.verdict.sentence
+        assert found.events["expected_by_chance"].isna().all() == bool(found.assessment.chance_unknown)
+        assert found.assessment.chance_unknown in found.verdict.sentence
     assert len(events) == len(incidents) == len(lists) == 1
     assert {"expected_by_chance", "rank"} <= {*events.pop()} & {*incidents.pop()} & {*lists.pop()}
 
@@ -458,8 +458,8 @@ def test_later_rows_that_differ_throughout_are_no_incident_but_a_model_that_no_l
     size = 8 * float(table[shifted].std())
     table.loc[half:, shifted] += size
     found = detect(table, train_until=table["time"][half - 1], most_explained=0)
-    assert [shift.name for shift in found.shifts] == [shifted]
-    (shift,) = found.shifts
+    assert [shift.name for shift in found.assessment.shifts] == [shifted]
+    (shift,) = found.assessment.shifts
     assert half <= shift.since <= half + 5
     assert shift.by == pytest.approx(size, rel=0.3)
     note = next(note for note in found.notes if note.kind == "no longer fits")
@@ -473,5 +473,5 @@ def test_a_fault_in_a_part_of_the_later_rows_is_an_incident_and_the_model_fits()
     shifted = table.columns[2]
     table.loc[half + half // 3 :, shifted] += 8 * float(table[shifted].std())
     found = detect(table, train_until=table["time"][half - 1], most_explained=0)
-    assert not found.shifts
+    assert not found.assessment.shifts
     assert "no longer fits" not in {note.kind for note in found.notes}

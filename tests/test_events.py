@@ -168,11 +168,11 @@ def test_faults_are_those_of_the_slow_way(rows, data):
     stamp = (lambda row: row) if time is None else (lambda row: time[row])
     assert len(found.faults) == len(stretches)
     assert found.n_known == sum(known)
-    assert found.n_judged == sum(not math.isnan(score) for score in scores)
-    judged = [any(not math.isnan(scores[row]) for row in inside) for inside in stretches]
-    assert found.faults["judged"].tolist() == judged
-    assert found.n_judged_faults == sum(judged)
-    assert found.n_found == sum(alarm is not None and able for alarm, able in zip(alarms, judged, strict=True))
+    assert found.n_scored == sum(not math.isnan(score) for score in scores)
+    scored = [any(not math.isnan(scores[row]) for row in inside) for inside in stretches]
+    assert found.faults["scored"].tolist() == scored
+    assert found.n_scored_faults == sum(scored)
+    assert found.n_found == sum(alarm is not None and able for alarm, able in zip(alarms, scored, strict=True))
     for (_, row), inside, alarm in zip(found.faults.iterrows(), stretches, alarms, strict=True):
         assert (row["start"], row["end"], row["rows"]) == (stamp(inside[0]), stamp(inside[-1]), len(inside))
         assert row["flagged"] == sum(flags[i] for i in inside)
@@ -189,13 +189,13 @@ def test_faults_are_those_of_the_slow_way(rows, data):
 def test_precision_is_among_the_rows_with_a_score(rows, data):
     flags, scores, _, time = rows
     known = data.draw(st.lists(st.booleans(), min_size=len(flags), max_size=len(flags)))
-    judged = [(int(fault), score) for fault, score in zip(known, scores, strict=True) if not math.isnan(score)]
+    scored = [(int(fault), score) for fault, score in zip(known, scores, strict=True) if not math.isnan(score)]
     expected = math.nan
-    if 0 < sum(fault for fault, _ in judged) < len(judged):
-        expected = naive_detection.precision_at_n(*zip(*judged, strict=True))
+    if 0 < sum(fault for fault, _ in scored) < len(scored):
+        expected = naive_detection.precision_at_n(*zip(*scored, strict=True))
     found = agreement(known, flags, scores, time)
     assert found.precision_at_n == pytest.approx(expected, abs=1e-12, nan_ok=True)
-    assert found.n_ranked == sum(fault for fault, _ in judged)
+    assert found.n_ranked == sum(fault for fault, _ in scored)
 
 
 SKLEARN = " It was read as scikit-learn writes labels, where -1 is a fault."

@@ -67,12 +67,16 @@ def test_showing_findings_computes_nothing(findings, show, tmp_path):
 
 def test_events_beyond_the_most_severe_are_explained_on_request():
     whole, some = (detect(plant(), method="mean", top=12, gap=0, most_explained=most) for most in (None, 2))
-    assert set(whole.explanations) == set(whole.events.index)
-    assert [some.events["rank"][event] for event in sorted(some.explanations, key=some.events["rank"].get)] == [1, 2]
-    for event, why in whole.explanations.items():
+    assert set(whole.explained.events) == set(whole.events.index)
+    assert [some.events["rank"][event] for event in sorted(some.explained.events, key=some.events["rank"].get)] == [
+        1,
+        2,
+    ]
+    for event, why in whole.explained.events.items():
         assert str(explain(some, event)) == str(some.explain(event)) == str(why)
     none = detect(plant(), top=5, most_explained=0)
-    assert (none.explanations, none.rule_tree, none.groups, none.trees) == ({}, None, (), ())
+    why = none.explained
+    assert (why.events, why.rule_tree, why.groups, why.trees) == ({}, None, (), ())
     assert none.explain(1).variables["variable"].iloc[0] == HOT
     with pytest.raises(ValueError, match="most_explained must be a whole number ≥ 0"):
         detect(plant(), most_explained=-1)
@@ -81,6 +85,20 @@ def test_events_beyond_the_most_severe_are_explained_on_request():
 def test_fields_are_data(findings):
     assert not [name for name, value in vars(type(findings)).items() if isinstance(value, property)]
     assert {field.name for field in fields(findings)} == set(vars(findings))
+    assert len(fields(findings)) <= 15
+
+
+def test_explaining_later_changes_nothing(findings):
+    expected, events, explained = (
+        findings.inputs.expected.copy(),
+        findings.events.copy(),
+        set(findings.explained.events),
+    )
+    for event in findings.events.index:
+        explain(findings, int(event))
+    assert findings.inputs.expected.equals(expected)
+    assert findings.events.equals(events)
+    assert set(findings.explained.events) == explained
 
 
 def test_files_are_written_and_replaced_only_on_request(findings, tmp_path):
@@ -101,7 +119,7 @@ def test_files_are_written_and_replaced_only_on_request(findings, tmp_path):
 def test_incidents_alone_are_a_csv(findings, tmp_path):
     findings.to_csv(tmp_path / "a.csv", incidents=True)
     read = pd.read_csv(tmp_path / "a.csv")
-    known = (findings.events if findings.evidence is None else findings.incident_table).sort_values("rank")
+    known = (findings.events if findings.rows.evidence is None else findings.incident_table).sort_values("rank")
     assert read.iloc[:, 0].tolist() == known.index.tolist()
     assert pd.to_datetime(read["start"]).tolist() == known["start"].tolist()
     assert read["duration"].tolist() == known["duration"].dt.total_seconds().tolist()
@@ -112,7 +130,7 @@ def test_a_workbook_reads_back(findings, tmp_path):
     findings.to_excel(tmp_path / "a.xlsx")
     sheets = pd.read_excel(tmp_path / "a.xlsx", sheet_name=None)
     kind, known = "incidents", findings.incident_table
-    if findings.method != "SensorDetector":
+    if findings.assessment.method != "SensorDetector":
         kind, known = "events", findings.events
     assert list(sheets) == [kind, "findings", "sensors", "settings"]
     known, read = known.sort_values("rank"), sheets[kind]
@@ -120,8 +138,8 @@ def test_a_workbook_reads_back(findings, tmp_path):
     assert read["start"].tolist() == known["start"].tolist()
     assert read["duration"].tolist() == known["duration"].dt.total_seconds().tolist()
     sensors = sheets["sensors"].set_index("sensor")
-    assert set(findings.inputs.as_they_are) <= set(sensors.index)
-    assert sensors.loc[findings.names[0], "use"] == "as it is"
+    assert set(findings.inputs.choice.as_they_are) <= set(sensors.index)
+    assert sensors.loc[findings.inputs.names[0], "use"] == "as it is"
     if findings.incidents:
         assert read["reason"].tolist() == known["reason"].tolist()
         worst = min(findings.incidents, key=lambda incident: incident.rank)
@@ -161,7 +179,10 @@ def test_plots_are_drawn(findings, monkeypatch):
     assert set(threshold.get_ydata()) == {findings.threshold}
     figure = findings.plot()
     figure.canvas.draw()
-    shaded, table = figure.axes[0].patches, findings.events if findings.evidence is None else findings.incident_table
+    shaded, table = (
+        figure.axes[0].patches,
+        findings.events if findings.rows.evidence is None else findings.incident_table,
+    )
     assert len(shaded) == len(table)
     for patch, start in zip(shaded, table.sort_values("rank")["start"], strict=True):
         assert matplotlib.dates.num2date(patch.get_x(), tz="UTC").replace(tzinfo=None) == pytest.approx(
@@ -172,13 +193,13 @@ def test_plots_are_drawn(findings, monkeypatch):
     assert table["rank"].idxmin() in numbers
     name = findings.incidents[0].sensors[0].name if findings.incidents else findings.explain(1).variables["variable"][0]
     first = {axis.get_title(loc="left"): axis for axis in findings.plot(1).axes}[name]
-    assert first.get_ylabel() == findings.units[name]
+    assert first.get_ylabel() == findings.inputs.units[name]
     expected, actual, *_ = first.get_lines()
     assert len(actual.get_ydata()) == len(expected.get_ydata()) > 4
     with pytest.raises(KeyError, match=r"There is no (incident|event) 99"):
         findings.plot(99)
-    scores, threshold, highest = KNNDistance().fit(findings.values.dropna()).plot(3).axes[0].get_lines()
-    assert len(scores.get_xdata()) == len(findings.values.dropna())
+    scores, threshold, highest = KNNDistance().fit(findings.inputs.values.dropna()).plot(3).axes[0].get_lines()
+    assert len(scores.get_xdata()) == len(findings.inputs.values.dropna())
     assert sorted(highest.get_ydata()) == sorted(scores.get_ydata())[-3:]
     matplotlib.pyplot.close("all")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
@@ -211,10 +232,10 @@ def test_the_list_is_ranked(ranked_findings):
 
 
 def test_events_and_days_are_those_of_the_list(ranked_findings):
-    top, events, days = ranked_findings.top(), ranked_findings.events, ranked_findings.days
+    top, events, days = ranked_findings.top(), ranked_findings.events, ranked_findings.rows.days
     assert top["expected_by_chance"].isna().all()
-    assert ranked_findings.chance_unknown == "This method gives scores without a rate."
-    rows = np.concatenate([ranked_findings.grouped.rows_of(event) for event in events.index])
+    assert ranked_findings.assessment.chance_unknown == "This method gives scores without a rate."
+    rows = np.concatenate([ranked_findings.rows.grouped.rows_of(event) for event in events.index])
     assert sorted(rows) == sorted(positions(ranked_findings))
     assert events["rows"].sum() == days["rows"].sum() == 12
     assert days["rows"].tolist() == top["time"].dt.normalize().value_counts().sort_index().tolist()
@@ -240,8 +261,11 @@ def test_no_findings_are_findings_too():
     assert ranked_findings.top().empty
     assert ranked_findings.top().columns.tolist() == detect(plant(), method="mean", top=3).top().columns.tolist()
     assert ranked_findings.events.empty
-    assert ranked_findings.days.empty
-    assert repr(ranked_findings) == "<Findings in the table: 0 of 260 rows, 0 events>"
+    assert ranked_findings.rows.days.empty
+    assert repr(ranked_findings) == (
+        "<Findings in the table: 0 of 260 rows, 0 events, 0 incidents, by MeanDistance. "
+        f"{ranked_findings.verdict.sentence}>"
+    )
     assert "none stands out" in ranked_findings._repr_html_()
     with pytest.raises(KeyError, match="There are no events"):
         ranked_findings.explain(1)
@@ -272,7 +296,7 @@ def test_without_time_rows_are_numbered_as_in_the_source():
     part = detect(table, label="fault", exclude="run", top=5, method="mean", since=100)
     assert part.events[["start", "end", "peak"]].equals(whole.events[["start", "end", "peak"]])
     faults = ["start", "end", "first_alarm", "lead"]
-    assert part.agreement.faults[faults].equals(whole.agreement.faults[faults])
+    assert part.assessment.agreement.faults[faults].equals(whole.assessment.agreement.faults[faults])
     assert part.events[["start", "end"]].to_numpy().tolist() == [[200, 204]]
     shuffled = detect(table.iloc[::-1], group="run", label="fault", top=5, method="mean")
-    assert shuffled.agreement.faults["start"].tolist() == [55]  # in the reversed table
+    assert shuffled.assessment.agreement.faults["start"].tolist() == [55]  # in the reversed table

@@ -99,14 +99,14 @@ def test_json(findings: Findings, tmp_path: Path) -> None:
     assert [event["event"] for event in document["events"]] == findings.events.index.tolist()
     assert [row["score"] for row in document["findings"]] == findings.top()["score"].tolist()
     assert [note["message"] for note in document["notes"]] == [str(note) for note in findings.notes]
-    assert {column["name"] for column in document["columns"]} >= set(findings.names)
+    assert {column["name"] for column in document["columns"]} >= set(findings.inputs.names)
     for event in document["events"]:
         why = findings.explain(event["event"])
         assert dt.datetime.fromisoformat(event["start"]) == findings.events.loc[event["event"], "start"]
         assert [entry["variable"] for entry in event["variables"]] == why.variables["variable"].tolist()
         assert [entry["row"] for entry in event["neighbors"]] == why.neighbors["row"].tolist()
         assert event["rule"] is None or (why.rule is not None and event["rule"]["text"] == why.rule.text)
-    assert [day["rows"] for day in document["days"]] == findings.days["rows"].tolist()
+    assert [day["rows"] for day in document["days"]] == findings.rows.days["rows"].tolist()
     assert all(len(day["day"]) == len("2024-05-01") for day in document["days"])
 
 
@@ -145,7 +145,9 @@ def test_incidents_are_in_every_file(tmp_path: Path) -> None:
 
 def test_only_the_highest_events_are_explained(findings: Findings, tmp_path: Path) -> None:
     highest = int(findings.events["rank"].idxmin())
-    findings = replace(findings, explanations={highest: findings.explanations[highest]})
+    findings = replace(
+        findings, explained=replace(findings.explained, events={highest: findings.explained.events[highest]})
+    )
     write_findings(findings, tmp_path / "findings.json")
     write_findings(findings, tmp_path / "findings.csv")
     events = json.loads((tmp_path / "findings.json").read_text())["events"]
@@ -202,8 +204,8 @@ def test_scores(findings: Findings, tmp_path: Path, ending: str, monkeypatch: py
     assert table["row"].tolist() == findings.table.values.index.tolist()
     np.testing.assert_allclose(table["score"], part.scores, rtol=1e-12)
     assert table["flag"].tolist() == findings.flags.tolist()
-    assert table["event"].isna().tolist() == (findings.grouped.of_row == 0).tolist()
-    assert table["event"].fillna(0).tolist() == findings.grouped.of_row.tolist()
+    assert table["event"].isna().tolist() == (findings.rows.grouped.of_row == 0).tolist()
+    assert table["event"].fillna(0).tolist() == findings.rows.grouped.of_row.tolist()
     assert pd.to_datetime(table["time"], utc=True).tolist() == findings.table.time.tolist()  # type: ignore[union-attr]
 
 
@@ -221,9 +223,12 @@ def test_many_scores_take_little_memory(findings: Findings, tmp_path: Path) -> N
         ),
         scores=np.tile(findings.scores, times),
         flags=np.tile(findings.flags, times),
-        modes=np.tile(findings.modes, times),
-        seen=np.tile(findings.seen, times),
-        grouped=replace(findings.grouped, of_row=np.tile(findings.grouped.of_row, times)),
+        rows=replace(
+            findings.rows,
+            modes=np.tile(findings.rows.modes, times),
+            seen=np.tile(findings.rows.seen, times),
+            grouped=replace(findings.rows.grouped, of_row=np.tile(findings.rows.grouped.of_row, times)),
+        ),
     )
     tracemalloc.start()
     try:

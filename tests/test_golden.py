@@ -10,7 +10,7 @@ import pytest
 from golden.make_golden import CASES, FOLDER, what_it_says
 
 import penstock
-from penstock.detection import load_model
+from penstock.detection import load
 from penstock.registry import DETECTORS
 from penstock.storage import FORMAT_VERSION
 
@@ -31,7 +31,7 @@ def test_golden_files_load(path: Path) -> None:
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("format-*/*.penstock")), ids=lambda path: path.stem)
 def test_golden_models_of_fit_load(path: Path) -> None:
-    findings = load_model(path).score(path.with_name("plant.csv"))
+    findings = load(path).score(path.with_name("plant.csv"))
     expected = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))["scores"]
     np.testing.assert_allclose(findings.scores, expected, rtol=1e-9)
 

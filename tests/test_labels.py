@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.cli import main
-from penstock.detection import load_model
+from penstock.detection import load
 from penstock.explain import FAULT, MOST_LABELS, NORMAL, Label, excluded_periods, find_known, labels_of
 from penstock.explain.situations import is_alike, joined_patterns, likeness
 from penstock.live.alarm_files import read_alarms, read_labels
@@ -191,7 +191,7 @@ def test_from_an_alarm_to_a_label_to_a_model_that_remembers(
     assert table["labelled faults found"][:2] == ["1/1", "1/1"]
     assert main([*refit, "--switch", "--quiet"]) == 0
     assert model.with_name("unit1.penstock.old").read_bytes() == before
-    new = load_model(model)
+    new = load(model)
     assert [label.reason for label in new.labels] == ["fault", "rare but normal"], "labels survive a refit"
     excluded = sum((until - since) / 60 + 1 for since, until in excluded_periods(read_labels(labels)))
     assert excluded > 100
@@ -216,7 +216,7 @@ def test_alarms_that_nobody_labelled_are_not_fitted_to(
     assert "without a label were left out of fitting" in text
     assert main([*command, "--fit-unlabelled", "-o", str(tmp_path / "all.penstock")]) == 0
     assert "without a label were fitted to as normal" in capsys.readouterr().out
-    safe, everything = (load_model(tmp_path / f"{name}.penstock") for name in ("safe", "all"))
+    safe, everything = (load(tmp_path / f"{name}.penstock") for name in ("safe", "all"))
     assert len(everything.training_scores) == 1800
     assert len(safe.training_scores) <= 1800 - 100 - 20 - 10  # the overhaul, the leak, the test
     again = watched(history, tmp_path, "--model", str(tmp_path / "safe.penstock"))
@@ -252,7 +252,7 @@ def test_a_refit_on_a_schedule_goes_on_until_it_is_ended(
     assert "the disk is full Tried again" in capsys.readouterr().err
     assert (tmp_path / "unit1.penstock").read_bytes() == before, "it never switches by itself"
     (dated,) = set(tmp_path.glob("*.penstock")) - {tmp_path / "unit1.penstock"}
-    assert len(load_model(dated).training_scores) > 1000
+    assert len(load(dated).training_scores) > 1000
     assert main([*command[:-1], "0.1s"]) == 2
 
 
@@ -320,11 +320,11 @@ def test_an_incident_of_a_report_is_known_to_the_model_afterwards(
 
 
 def test_labels_in_python_are_bounded_and_can_be_undone(history: Path, tmp_path: Path) -> None:
-    model = load_model(history / "unit1.penstock")
+    model = load(history / "unit1.penstock")
     findings = model.score(history / "unit1.csv")
     knows = model.labelled(findings, 1, "normal", "Ada", "a test")
     knows.save(tmp_path / "m.penstock")
-    again = load_model(tmp_path / "m.penstock")
+    again = load(tmp_path / "m.penstock")
     assert again.labels == knows.labels
     assert again.score(history / "unit1.csv").incidents[0].is_known_normal
     assert len(again.labelled(findings, 1, "fault", "Bob").labels) == 1, "the new label takes the place of the old one"

@@ -198,3 +198,27 @@ def test_watch_needs_nothing_that_only_unix_has(tmp_path):
     assert ran.returncode == 0, ran.stderr
     assert len((tmp_path / "verdicts.jsonl").read_text().splitlines()) == 500
     assert (tmp_path / "state" / "watch.db").exists()
+
+
+# Class names with more than one meaning. The list may only shrink: a new class gets a name of its own.
+SHARED_NAMES = {
+    *("Action", "Clock", "Layout", "OnlineNSNMF", "Problem", "Readings", "Table", "Verdict", "_Worker"),
+}
+
+
+def test_a_class_name_has_one_meaning():
+    homes: dict[str, list[str]] = {}
+    for file in FILES:
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ClassDef):
+                homes.setdefault(node.name, []).append(file.relative_to(SOURCE).as_posix())
+    shared = {name: files for name, files in homes.items() if len(files) > 1}
+    assert {name: shared[name] for name in shared.keys() - SHARED_NAMES} == {}
+    assert SHARED_NAMES - shared.keys() == set(), "these have one meaning now: take them off the list"
+
+
+def test_dir_shows_public_names_only():
+    import penstock
+
+    assert [name for name in dir(penstock) if name.startswith("_")] == ["__version__"]
+    assert {"NormScore", "MeanDistance", "load_model", "import_module", "annotations"}.isdisjoint(dir(penstock))

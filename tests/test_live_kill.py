@@ -17,7 +17,7 @@ import pytest
 from golden.behaviour import modes
 
 from penstock.cli import main
-from penstock.detection import load_model
+from penstock.detection import load
 
 N_ROWS, N_COLUMNS = 2500, 6
 
@@ -55,7 +55,7 @@ def learn_from_good_months(folder: Path) -> Path:
     fit = ["fit", str(folder / "good.csv"), "--mode", "state", "--settle", "20min", "--quiet"]
     assert main([*fit, "--model", str(folder / "unit1.penstock")]) == 0
     assert main([*fit, "--model", str(folder / "rows.penstock"), "--method", "detector"]) == 0
-    assert load_model(folder / "unit1.penstock").judges_series
+    assert load(folder / "unit1.penstock").can.over_time
     return folder / "live.csv"
 
 

@@ -121,12 +121,12 @@ def test_detectors_of_series_judge_in_order_whatever_the_batches(
         new = new.drop(columns="time")
     new.to_csv(options.input, index=False)
     model = penstock.fit_model(table, **SERIES[fit])
-    assert model.judges_series
+    assert model.can.over_time
     model.save(str(options.model))
     expected = penstock.score(model, new)
     lines = watched(options)
     np.testing.assert_array_equal(scores_in(lines), expected.scores)
-    alone = [part.scores(expected.values.to_numpy()) for part in model.parts]
+    alone = [part.scores(expected.inputs.values.to_numpy()) for part in model.parts]
     assert not np.array_equal(scores_in(lines), alone[0])
     assert {line["threshold"] for line in lines} == {model.threshold_of("auto")}
     assert [line["flag"] for line in lines] == [bool(score > model.threshold_of("auto")) for score in expected.scores]
@@ -242,7 +242,7 @@ def test_a_running_threshold_starts_from_the_training_scores(options: WatchOptio
     model = penstock.fit_model(good())
     model.save(str(options.model))
     running = ConformalPValue(rate=0.02)
-    running.update_many(model.later_scores)
+    running.update_many(model.new_row_scores)
     lines = watched(options, threshold="conformal:rate=0.02")
     expected = [(running.value, running.update(score)) for score in scores_in(lines)]
     assert [(line["threshold"], line["flag"]) for line in lines] == expected
@@ -278,7 +278,7 @@ def test_a_saved_detector(options: WatchOptions, name: str) -> None:
     new = table.iloc[400:].assign(oil=lambda frame: frame["oil"] + 9.0)
     new.assign(comment="x")[["comment", *reversed(list(new))]].to_csv(options.input, index=False)
     for known in (table.iloc[:400], table.iloc[:400].to_numpy()):
-        detector = getattr(penstock, name)().fit(known)
+        detector = getattr(penstock.detectors, name)().fit(known)
         detector.save(str(options.model))
         if isinstance(known, np.ndarray):  # without names the columns are taken as they come
             new.to_csv(options.input, index=False)

@@ -267,7 +267,7 @@ def test_look_agrees_with_detect(form: str, tmp_path: Path) -> None:
     found = penstock.detect(export.source, **export.options, most_explained=0)
     assert plain(found.data) == plain(data)
     assert data.rows == len(found.scores)
-    assert {tag.name for tag in data.tags if tag.use == "as it is"} == set(found.inputs.as_they_are)
+    assert {tag.name for tag in data.tags if tag.use == "as it is"} == set(found.inputs.choice.as_they_are)
 
 
 def test_scored_tables_have_their_own_summary() -> None:
@@ -385,7 +385,9 @@ def test_look_has_the_options_of_reading_alone(capfd: pytest.CaptureFixture[str]
     monkeypatch.setenv("COLUMNS", "200")
     assert main(["look", "--help"]) == 0
     said = capfd.readouterr().out
-    assert all(option in said for option in ("--json", "--all", "--step", "--role", "--driver", "--timezone", "--from"))
+    assert all(
+        option in said for option in ("--json", "--all", "--step", "--role", "--driver", "--timezone", "--since")
+    )
     assert not any(option in said for option in ("--method", "--top", "--report", "--model", "--train-until"))
 
 

@@ -232,12 +232,12 @@ def test_detect_takes_it(method: OverTime, tmp_path: Path) -> None:
     table = pd.DataFrame(plant(1200), columns=list("abcdef"), index=pd.date_range("2024", periods=1200, freq="h"))
     table.index.name = "time"
     findings = penstock.detect(table.reset_index(), method=method, top=10)
-    assert findings.method == "OverTime"
+    assert findings.assessment.method == "OverTime"
     if method.judges_sensors:
         assert findings.incidents
         assert findings.explain(1).variables.iloc[0]["variable"] == "c"
     else:
-        assert findings.evidence is None
+        assert findings.rows.evidence is None
         assert not findings.incidents
         assert "stretches" in findings.verdict.sentence
     assert len(findings.explain(1).variables)

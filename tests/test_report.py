@@ -22,6 +22,7 @@ from report_tables import (
     quiet_findings,
     series_findings,
     views_findings,
+    with_reasons,
 )
 
 from penstock.certainty import about_figure
@@ -158,8 +159,8 @@ def test_the_page_leads_with_the_verdict_and_the_incidents_by_severity():
         assert when(row["start"]) in leading
         assert (duration(row["duration"]) if row["start"] < row["end"] else "one row") in leading
     assert "outside its range" in leading
-    assert f"Above it, {about_figure(findings.threshold_expected)} would be expected by chance." in text
-    assert "Sensors are judged by each other over time (method sensors)" in text
+    assert f"Above it, {about_figure(findings.assessment.threshold_expected)} would be expected by chance." in text
+    assert "Sensors are scored by each other over time (method sensors)" in text
 
 
 def test_an_incident_names_what_moved_first_and_what_followed():
@@ -185,9 +186,10 @@ def test_a_sensor_that_moved_early_is_shown_whatever_its_rank():
     known = findings.incidents[1]
     base = known.sensors[0]
     strong = [
-        replace(base, column=j, name=findings.names[j], onset=known.start + 3, mean_evidence=9.0) for j in range(4)
+        replace(base, column=j, name=findings.inputs.names[j], onset=known.start + 3, mean_evidence=9.0)
+        for j in range(4)
     ]
-    weak = replace(base, column=4, name=findings.names[4], onset=known.start, mean_evidence=4.0)
+    weak = replace(base, column=4, name=findings.inputs.names[4], onset=known.start, mean_evidence=4.0)
     many = (*strong, *strong, *strong, weak)  # more than there are charts
     page = to_html(
         replace(
@@ -197,7 +199,7 @@ def test_a_sensor_that_moved_early_is_shown_whatever_its_rank():
     )
     article = article_of(page, 2)
     first = re.search(r'<p class="who"><bdi class="name">(.*?)</bdi>', article)[1]
-    assert first == findings.names[4]
+    assert first == findings.inputs.names[4]
     assert "Earlier: " in article
 
 
@@ -271,11 +273,13 @@ def test_what_is_expected_by_chance_or_else_the_rank_is_told_in_plain_words():
     for findings, heading in ((views_findings(), "Expected by chance"), (plant_findings(), "Rank")):
         text = to_html(findings)
         assert f'<th scope="col">{heading}</th>' in text
-        assert bool(findings.chance_unknown) == (heading == "Rank")
+        assert bool(findings.assessment.chance_unknown) == (heading == "Rank")
         for _, event in findings.events.iterrows():
             known = about_figure(event["expected_by_chance"]) if heading != "Rank" else f"rank {event['rank']}"
             assert f">{known}</td>" in text
-        assert (findings.chance_unknown in text) == (heading == "Rank") or not findings.chance_unknown
+        assert (findings.assessment.chance_unknown in text) == (
+            heading == "Rank"
+        ) or not findings.assessment.chance_unknown
         assert not re.search(r"1 in \d|normal rows? scores?|times the threshold", text)
     assert "Typical situations" not in to_html(views_findings())
 
@@ -284,7 +288,7 @@ def test_what_is_as_expected_is_shown():
     findings = views_findings()
     why = findings.explain(1)
     as_expected = why.variables.assign(expected=why.variables["actual"], difference=0.0, direction="")
-    text = to_html(replace(findings, explanations={**findings.explanations, 1: replace(why, variables=as_expected)}))
+    text = to_html(with_reasons(findings, {1: replace(why, variables=as_expected)}))
     assert "( expected)" not in text
     assert '<td class="num"> 0</td>' in text
     assert "Expected is their mean." in text

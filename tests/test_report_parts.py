@@ -18,6 +18,7 @@ from report_tables import (
     series_findings,
     views_findings,
     views_modes_findings,
+    with_reasons,
 )
 
 from penstock.detection import detect
@@ -178,8 +179,8 @@ class TestOverview:
         assert [gap[2] for gap in record["gaps"]] == ["6 h 50 min"]
         assert [case[0] for case in record["cases"]] == findings.events.sort_values("rank").index.tolist()
         for number, first, last, rank in record["cases"]:
-            assert first == axis.places[findings.grouped.first_rows[number - 1]]
-            assert last == axis.places[findings.grouped.last_rows[number - 1]]
+            assert first == axis.places[findings.rows.grouped.first_rows[number - 1]]
+            assert last == axis.places[findings.rows.grouped.last_rows[number - 1]]
             assert rank == findings.events["rank"].loc[number]
         (faults,) = record["lanes"]
         assert [[band[0], band[1], band[2]] for band in faults["bands"]] == [
@@ -191,9 +192,9 @@ class TestOverview:
         findings = views_modes_findings()
         record = overview_data(findings, axis_of(findings), cases_of(findings))
         lanes = {lane["name"]: lane["bands"] for lane in record["lanes"]}
-        assert set(lanes) == {"mode", "learnt from"}
+        assert set(lanes) == {"mode", "fitted to"}
         assert {band[2] for band in lanes["mode"]} == {"<b>high</b>", "low"}
-        assert len(lanes["learnt from"]) == 1
+        assert len(lanes["fitted to"]) == 1
 
     def test_a_small_chart_for_notebooks_has_the_incidents(self):
         findings = series_findings()
@@ -212,7 +213,7 @@ class TestCalendar:
         days = {day.number: day for week in calendar.months[0].weeks for day in week if day}
         assert len(days) == 31
         assert {number: day.rows for number, day in days.items() if day.rows} == {
-            stamp.day: rows for stamp, rows in findings.days["rows"].items()
+            stamp.day: rows for stamp, rows in findings.rows.days["rows"].items()
         }
         day = days[3]
         assert (day.cases, day.rows, day.tip) == ([2], 8, "3 May 2024: 8 findings, event 2")
@@ -266,7 +267,7 @@ class TestCases:
         findings = plant_findings()
         why = findings.explain(2)
         rule = replace(why.rule, conditions=why.rule.conditions[:1] * 4)
-        changed = replace(findings, explanations={**findings.explanations, 2: replace(why, rule=rule)})
+        changed = with_reasons(findings, {2: replace(why, rule=rule)})
         assert make_article(findings, case_of(findings, 2), []).rule
         assert not make_article(changed, case_of(changed, 2), []).rule
 
@@ -281,7 +282,7 @@ class TestCases:
         chart = record["charts"][0]
         assert (chart["name"], chart["unit"], len(record["charts"])) == ("bearing [°C]", "°C", 5)
         assert len(unpacked(chart["actual"]["data"], "<u2")) == window.stop - window.start
-        assert chart["actual"]["high"] == findings.values["bearing [°C]"].iloc[window].max()
+        assert chart["actual"]["high"] == findings.inputs.values["bearing [°C]"].iloc[window].max()
 
     def test_the_usual_band_holds_most_readings_outside_of_cases(self):
         findings = series_findings()
@@ -289,7 +290,7 @@ class TestCases:
         assert charts.has_expected
         low, high = charts.band(case.sensors[0].column)
         name = case.sensors[0].name
-        residuals = (findings.values[name] - findings.expected[name])[~findings.flags]
+        residuals = (findings.inputs.values[name] - findings.inputs.expected[name])[~findings.flags]
         assert ((residuals >= low) & (residuals <= high)).mean() == pytest.approx(0.98, abs=0.01)
         assert not charts_of(views_findings()).has_expected  # the band is then of the readings themselves
 
@@ -301,12 +302,12 @@ class TestCases:
         rows = slice(start, start + window.stop - window.start)
         assert not findings.flags[rows].any()
         assert not axis_of(findings).begins[rows][1:].any()
-        load = findings.values["load [MW]"].to_numpy()
+        load = findings.inputs.values["load [MW]"].to_numpy()
         assert np.abs(load[rows] - load[window]).mean() < 3  # of a range of 20
 
     def test_without_a_normal_stretch_as_long_there_is_none(self):
         findings = plant_findings()
-        nothing = replace(findings, judged=findings.flags)
+        nothing = replace(findings, rows=replace(findings.rows, scored=findings.flags))
         assert charts_of(nothing).similar(case_of(findings, 2), slice(290, 320)) is None
 
     def test_the_surroundings_end_before_a_far_hole(self):
@@ -322,7 +323,7 @@ class TestCases:
         table.iloc[1000:1600, 0] += 30
         table.iloc[1303, 0] += 10
         findings = detect(table, top=600)
-        case = case_of(findings, int(findings.grouped.of_row[1303]))
+        case = case_of(findings, int(findings.rows.grouped.of_row[1303]))
         record = charts_of(findings).pack(case, 4)
         assert len(unpacked(record["places"]["data"], "<u4")) < 500
         assert {chart["name"]: chart["actual"]["high"] for chart in record["charts"]}["a"] == table["a"].max()
@@ -344,8 +345,8 @@ class TestHeatMap:
         assert cells.shape[1] == len(edges) - 1
         bearing, window = record["names"].index("bearing [°C]"), charts.window(case)
         inside = cells[bearing, 300 - window.start : 308 - window.start]
-        residuals = (findings.values - findings.expected)["bearing [°C]"].to_numpy()[300:308]
-        shares = residuals / findings.ranges[findings.names.index("bearing [°C]")]
+        residuals = (findings.inputs.values - findings.inputs.expected)["bearing [°C]"].to_numpy()[300:308]
+        shares = residuals / findings.inputs.ranges[findings.inputs.names.index("bearing [°C]")]
         np.testing.assert_array_equal(inside, np.clip(np.rint(shares / record["full"] * 126), -126, 126))
 
     def test_with_evidence_a_cell_is_in_times_of_the_usual_limit(self):
@@ -353,9 +354,9 @@ class TestHeatMap:
         charts, case = charts_of(findings), case_of(findings, 2)
         record, window = charts.heat(case), charts.window(case)
         assert record["full"] == 6.0
-        column = findings.names.index(record["names"][0])
+        column = findings.inputs.names.index(record["names"][0])
         cells = unpacked(record["cells"], "i1").reshape(len(record["names"]), -1)
-        assert np.abs(cells[0]).max() == min(126, round(findings.evidence[window, column].max() / 6 * 126))
+        assert np.abs(cells[0]).max() == min(126, round(findings.rows.evidence[window, column].max() / 6 * 126))
 
     def test_it_is_left_out_where_most_of_it_would_be_empty(self):
         findings = views_findings()  # only findings have expected values
@@ -372,17 +373,17 @@ class TestHeatMap:
 class TestExplorer:
     def test_a_small_table_is_there_whole(self):
         findings = plant_findings()
-        record = explorer_data(findings, axis_of(findings), cases_of(findings), Areas(findings.names))
+        record = explorer_data(findings, axis_of(findings), cases_of(findings), Areas(findings.inputs.names))
         assert (record["fine_rows"], record["coarse_rows"], len(record["levels"])) == (1, 1, 1)
         np.testing.assert_allclose(long_curve(record["score"]), findings.scores, atol=np.ptp(findings.scores) / 4000)
-        assert findings.names[record["order"][0]] == cases_of(findings)[0].sensors[0].name
+        assert findings.inputs.names[record["order"][0]] == cases_of(findings)[0].sensors[0].name
 
     def test_of_a_large_one_sensors_beyond_the_most_involved_are_thinned(self):
         rng = np.random.default_rng(0)
         table = pd.DataFrame(rng.normal(size=(8_000, 40))).add_prefix("unit_")
         table.iloc[[100, 200], [39, 38]] += 50
         findings = detect(table, top=2, method="mean")
-        record = explorer_data(findings, axis_of(findings), cases_of(findings), Areas(findings.names))
+        record = explorer_data(findings, axis_of(findings), cases_of(findings), Areas(findings.inputs.names))
         coarse = [sensor for sensor in record["sensors"] if sensor["level"] == 1]
         assert (record["fine_rows"], len(coarse), record["n_fine"]) == (1, 10, 30)
         assert {"unit_38", "unit_39"} <= {sensor["name"] for sensor in record["sensors"] if sensor["level"] == 0}
@@ -444,14 +445,13 @@ class TestWords:
         findings = detect(plant(), top=12, method=method)
         assert make_article(findings, case_of(findings, 1), []).neighbors.distance == words
 
-    def test_only_judged_faults_count(self):
+    def test_only_scored_faults_count(self):
         findings = plant_findings()
-        known = findings.agreement
-        faults = known.faults.assign(judged=[False, True])
-        some = replace(
-            findings, agreement=replace(known, faults=faults, n_ranked=9, n_judged_faults=1, n_found=1, n_inside=1)
-        )
-        assert "in 2 faults. There is a finding inside 1 of the 1 that were judged. Of the 9 rows with" in str(
+        known = findings.assessment.agreement
+        faults = known.faults.assign(scored=[False, True])
+        some = replace(known, faults=faults, n_ranked=9, n_scored_faults=1, n_found=1, n_inside=1)
+        some = replace(findings, assessment=replace(findings.assessment, agreement=some))
+        assert "in 2 faults. There is a finding inside 1 of the 1 that were scored. Of the 9 rows with" in str(
             agreement_in_words(some)
         )
 
@@ -461,10 +461,10 @@ class TestWords:
         assert "<strong>3 events</strong> on <strong>3 days</strong>" in lead
         assert " are listed between " in findings_in_words(views_modes_findings())
         assert "<strong>3 incidents</strong>" in findings_in_words(series_findings())
-        assert findings_in_words(quiet_findings()) == "Of 40 rows judged, none stands out."
+        assert findings_in_words(quiet_findings()) == "Of 40 rows scored, none stands out."
 
     def test_known_faults_have_a_warning_time(self):
-        known = plant_findings().agreement.faults.to_dict("records")
+        known = plant_findings().assessment.agreement.faults.to_dict("records")
         missed, found = (fault_line(number, row) for number, row in enumerate(known, 1))
         assert (missed.alarm, missed.first_alarm, missed.lead) == ("✗ none", "", "")
         assert found.alarm == "✓ inside"
@@ -472,11 +472,13 @@ class TestWords:
         assert "P@N" in agreement_in_words(plant_findings())
 
     def test_an_alarm_before_a_fault_is_not_called_one_inside(self):
-        faults = plant_findings().agreement.faults.assign(flagged=0, found=[True, False], judged=[True, False])
+        faults = plant_findings().assessment.agreement.faults.assign(
+            flagged=0, found=[True, False], scored=[True, False]
+        )
         faults["first_alarm"], faults["lead"] = faults["start"] - pd.Timedelta("1h"), pd.Timedelta("1h")
         early, unseen = (fault_line(1, row) for row in faults.to_dict("records"))
         assert (early.flagged, early.alarm, early.lead) == ("0", "before it only", "1 h before")
-        assert unseen.alarm == "not judged"
+        assert unseen.alarm == "not scored"
 
     def test_columns_are_graded_the_worst_first(self):
         table = plant()

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import penstock
-from penstock import SensorDetector, detect, fit_model, load_model, score
+from penstock import SensorDetector, detect, fit_model, load, score
 from penstock.cli import main
 from penstock.columns import check_columns, choose_inputs, read_roles
 from penstock.io import TableError, read_table
@@ -140,46 +140,46 @@ def test_drivers_explain_and_are_neither_scored_nor_named():
     named = detect(table, train_until=table["time"][LEARNT])
     assert named.incident_table.sort_values("rank")["first_sensor"].iloc[0] == HOT
     found = detect(table, train_until=table["time"][LEARNT], drivers=[HOT])
-    assert found.inputs.drivers == (HOT,)
-    assert HOT in found.names
-    assert (found.evidence[:, found.names.index(HOT)] == 0).all()
+    assert found.inputs.choice.drivers == (HOT,)
+    assert HOT in found.inputs.names
+    assert (found.rows.evidence[:, found.inputs.names.index(HOT)] == 0).all()
     assert HOT not in {sensor.name for incident in found.incidents for sensor in incident.sensors}
     assert HOT not in set(found.incident_table["first_sensor"])
     assert found.settings["drivers"] == repr(HOT)
     by_rows = detect(table, method="detector", drivers=HOT, most_explained=0)
-    assert HOT not in by_rows.names
+    assert HOT not in by_rows.inputs.names
     assert next(note for note in by_rows.notes if note.kind == "drivers").columns == (HOT,)
 
 
 def test_columns_named_like_weather_or_set_points_are_drivers_and_said_to_be():
     table = plant().rename(columns={"feed [bar]": "Außentemperatur [°C]"})
     found = detect(table, most_explained=0)
-    assert found.inputs.drivers == ("Außentemperatur [°C]",)
+    assert found.inputs.choice.drivers == ("Außentemperatur [°C]",)
     note = next(note for note in found.notes if note.kind == "drivers by name")
     assert note.columns == ("Außentemperatur [°C]",)
     assert "--role Außentemperatur [°C]=sensor" in note.message
-    assert not detect(table, most_explained=0, roles={"Außentemperatur [°C]": "sensor"}).inputs.drivers
+    assert not detect(table, most_explained=0, roles={"Außentemperatur [°C]": "sensor"}).inputs.choice.drivers
     by_rows = detect(table, method="detector", most_explained=0)  # it has no use for drivers: all stay inputs
-    assert "Außentemperatur [°C]" in by_rows.names
+    assert "Außentemperatur [°C]" in by_rows.inputs.names
 
 
 def test_a_weather_station_has_sensors():
     names = {"load [MW]": "wind speed", HOT: "outside temperature", "flow [m³/s]": "rain"}
     found = detect(plant().rename(columns=names), most_explained=0)
-    assert not found.inputs.drivers
+    assert not found.inputs.choice.drivers
 
 
 def test_roles_are_saved_and_used_for_new_data(tmp_path):
     model = fit_model(plant().iloc[:LEARNT], roles={"feed [bar]": "setting"}, drivers="load [MW]")
     model.save(tmp_path / "m")
-    loaded = load_model(tmp_path / "m")
+    loaded = load(tmp_path / "m")
     assert loaded.inputs == model.inputs
     assert loaded.inputs.role_of("load [MW]").role == "driver"
     assert loaded.inputs.role_of("pump").levels == (0.0, 1.0)
     new = moved("feed [bar]", 30.0).iloc[LEARNT:]
     first, again = score(model, new), score(loaded, new)
     np.testing.assert_array_equal(first.scores, again.scores)
-    assert (again.evidence[:, again.names.index("feed [bar]")] == 0).all()
+    assert (again.rows.evidence[:, again.inputs.names.index("feed [bar]")] == 0).all()
 
 
 def test_the_command_line_and_its_files_take_roles(tmp_path, capsys):
@@ -187,13 +187,13 @@ def test_the_command_line_and_its_files_take_roles(tmp_path, capsys):
     plant().assign(cycle=np.arange(N)).to_csv(file, index=False)
     given = ["--role", "cycle=sensor", "--role", "pump=setting", "--driver", "load [MW],flow [m³/s]"]
     assert main(["fit", file, "--model", model, "-q", *given]) == 0
-    inputs = load_model(model).inputs
+    inputs = load(model).inputs
     assert (inputs.role_of("cycle").role, inputs.role_of("pump").role) == ("sensor", "setting")
     assert inputs.drivers == ("load [MW]", "flow [m³/s]")
     text = 'role = ["cycle=sensor", "pump=setting"]\ndriver = ["load [MW],flow [m³/s]"]\n'
     Path(config).write_text(text, encoding="utf-8")
     assert main(["fit", file, "--model", again, "-q", "--config", config]) == 0
-    assert load_model(again).inputs == inputs
+    assert load(again).inputs == inputs
     capsys.readouterr()
     assert main(["detect", file, "--role", "pmp=state"]) == 2
     said = capsys.readouterr().err
@@ -260,7 +260,7 @@ def test_a_constant_costs_nothing_while_it_stands_still(method):
         found, plain = score(one, table, most_explained=0), score(other, without, most_explained=0)
         np.testing.assert_allclose(found.scores, plain.scores, rtol=1e-9, atol=1e-9)
     alone = detect(table, method=method, most_explained=0)
-    assert not {VALVE, HEADER} & set(alone.names)
+    assert not {VALVE, HEADER} & set(alone.inputs.names)
 
 
 def test_the_methods_of_the_paper_leave_constants_out():
@@ -320,9 +320,9 @@ def switching() -> pd.DataFrame:
 
 def test_states_are_on_or_off(tmp_path):
     found = detect(switching(), train_until=switching()["time"][LEARNT])
-    pump = found.names.index("pump")
-    assert found.inputs.role_of("pump").role == "state"
-    assert set(np.unique(found.expected["pump"])) <= {0.0, 1.0}
+    pump = found.inputs.names.index("pump")
+    assert found.inputs.choice.role_of("pump").role == "state"
+    assert set(np.unique(found.inputs.expected["pump"])) <= {0.0, 1.0}
     incident = next(each for each in found.incidents if pump in [sensor.column for sensor in each.sensors])
     sensor = next(each for each in incident.sensors if each.column == pump)
     assert sensor.condition in ("switched off", "off where it usually is on", "off")
@@ -330,7 +330,7 @@ def test_states_are_on_or_off(tmp_path):
     write_html(found, tmp_path / "r.html")
     page = (tmp_path / "r.html").read_text()
     assert "off" in page
-    why = str(found.explain(int(found.grouped.of_row[incident.peak])))
+    why = str(found.explain(int(found.rows.grouped.of_row[incident.peak])))
     assert "pump: off, expected o" in why or "pump: on, expected o" in why
 
 
@@ -341,14 +341,14 @@ def test_expected_values_stay_within_what_a_tag_can_be():
     table["drain"] = np.clip(table["load [MW]"] - 55, 0, None) + np.abs(rng.normal(0, 0.01, N))
     table.loc[START : START + ROWS - 1, "load [MW]"] -= 30
     found = detect(table, train_until=table["time"][LEARNT])
-    raw = found.parts[0].part.detector.expected(found.values.to_numpy())
+    raw = found.rows.parts[0].part.detector.expected(found.inputs.values.to_numpy())
     for name in ("valve [%]", "drain"):
-        assert raw[:, found.names.index(name)].min() < 0
-        assert found.expected[name].min() >= 0
-    assert found.expected["valve [%]"].max() <= 100
+        assert raw[:, found.inputs.names.index(name)].min() < 0
+        assert found.inputs.expected[name].min() >= 0
+    assert found.inputs.expected["valve [%]"].max() <= 100
     table["drain"] -= 1  # it was below 0
     free = detect(table, train_until=table["time"][LEARNT], most_explained=0)
-    assert free.expected["drain"].min() < 0
+    assert free.inputs.expected["drain"].min() < 0
 
 
 def test_left_out_counters_are_said_in_the_report(tmp_path):

@@ -16,8 +16,8 @@ from sklearn.exceptions import NotFittedError
 from test_estimators import ALL_DETECTORS, TABLES, agreeing_rows, both_scales, new_rows, rescaled, some_rows
 
 import penstock
-from penstock import NMF, NSNMF, SNMF, KNNDistance, LoMST, NormScore, thresholds
-from penstock.detectors import BaseDetector, FactorDetector
+from penstock import NMF, NSNMF, SNMF, KNNDistance, LoMST, thresholds
+from penstock.detectors import BaseDetector, FactorDetector, NormScore
 from penstock.factor import BlockSGD, Coordinate, Multiplicative, RowBlocks
 from penstock.storage import StorageError, read_state, write_state
 

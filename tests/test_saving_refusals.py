@@ -19,8 +19,8 @@ from sklearn.base import clone
 from test_estimators import ALL_DETECTORS, OTHERS, some_rows
 
 import penstock
-from penstock import NMF, NSNMF, Detector, KNNDistance, LoMST, NormScore, OnlineNSNMF
-from penstock.detectors import BaseDetector
+from penstock import NMF, NSNMF, Detector, KNNDistance, LoMST, OnlineNSNMF
+from penstock.detectors import BaseDetector, NormScore
 from penstock.storage import StorageError, read_state, write_state
 
 pytestmark = [

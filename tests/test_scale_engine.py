@@ -18,7 +18,7 @@ import pytest
 from detect_tables import left_behind, plant
 
 from penstock.cli import main
-from penstock.detection import detect, fit_model, load_model
+from penstock.detection import detect, fit_model, load
 
 distributed = pytest.importorskip("distributed")
 psutil = pytest.importorskip("psutil")
@@ -63,8 +63,8 @@ def test_a_cluster_fits_every_mode(table: str, cluster: str, capfd: pytest.Captu
     assert main(["fit", table, "--config", "fit.toml", "--exclude", "fault", "-m", "plant.model"]) == 0
     shown = capfd.readouterr()
     assert shown.err == ""
-    assert "NSNMF has learnt from 400 rows of 4 inputs in 2 operating modes." in shown.out
-    model = load_model("plant.model")
+    assert "NSNMF was fitted to 400 rows of 4 inputs in 2 operating modes." in shown.out
+    model = load("plant.model")
     assert model.settings["engine"] == cluster
     assert set(model.score(table).top(5).index) == set(range(300, 305))
 

@@ -330,8 +330,8 @@ def test_detectors_and_monitors_in_files_go_on_to_the_last_bit(tmp_path: Path, k
     again = penstock.load(tmp_path / "monitor")
     assert isinstance(again, SeriesMonitor)
     np.testing.assert_array_equal(again.update_many(X[31:]).evidence, monitor.update_many(X[31:]).evidence)
-    with pytest.raises(StorageError, match="it holds a monitor, SeriesMonitor, not a model"):
-        penstock.detection.load_model(tmp_path / "monitor")
+    with pytest.raises(StorageError, match="it holds a SeriesMonitor, not a model"):
+        penstock.detection.Model.load(tmp_path / "monitor")
 
 
 @pytest.mark.parametrize("kind", ["time", "few"])

@@ -12,7 +12,7 @@ import pytest
 from live_service import NAMES, Client, csv_of, model, options, rows, running
 from live_tables import wait_for
 
-from penstock import fit_model, load_model
+from penstock import fit_model, load
 from penstock.cli import main
 from penstock.live import Monitor, Observer, WatchOptions
 from penstock.live.api import export_frame, verdict_records
@@ -179,9 +179,9 @@ def test_a_refit_of_what_a_service_has_seen_is_a_version_and_used_only_if_asked(
         assert bring(service, 600, 700)["accepted"] == 0 or service.assets["unit1"].record.rows > 1200
         version = service.store.models(service.assets["unit1"].record.id)[3]
         (tmp_path / "new.penstock").write_bytes(service.store.model_file(version.digest))
-        new = load_model(tmp_path / "new.penstock")
+        new = load(tmp_path / "new.penstock")
         assert [label.comment for label in new.labels] == ["bearing"]
-        assert new.reading == load_model(model()).reading
+        assert new.reading == load(model()).reading
     assert main(["refit", "--store", store, "--labels", store]) == 2
 
 
@@ -244,7 +244,7 @@ def test_a_store_of_an_older_version_is_refused(tmp_path):
 
 
 def test_labels_that_a_model_keeps_act_in_the_service(tmp_path):
-    fitted = load_model(model())
+    fitted = load(model())
     findings = fitted.score(ROWS[600:800].assign(time=ROWS["time"][600:800]), time="time")
     (incident,) = findings.incidents
     fitted.labelled(findings, incident.number, "normal", "Ada", "oil test").save(tmp_path / "knows.penstock")

@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from penstock import MeanDistance
 from penstock.cli import main
 from penstock.datasets import load_plant
+from penstock.detectors import MeanDistance
 from penstock.io import read_table
 from penstock.simulate import AREAS, SimulatedPlant, simulate_hydropower, write_plant
 

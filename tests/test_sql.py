@@ -72,7 +72,7 @@ def test_detect_fit_and_score_take_a_database(address, tmp_path):
     assert findings.settings["query"] == query
     model = penstock.fit_model(address, query=query, method="knn")
     model.save(tmp_path / "model.penstock")
-    loaded = penstock.load_model(tmp_path / "model.penstock")
+    loaded = penstock.load(tmp_path / "model.penstock")
     new = loaded.score(address, query=f"{query} where flow > 4")
     assert 0 < len(new.table.values) < 300
     assert loaded.reading.query is None

@@ -311,7 +311,7 @@ def test_a_model_puts_new_data_on_its_own_clock(tmp_path):
     model = penstock.fit_model([written(tmp_path, "a.csv", A), written(tmp_path, "b.csv", B)], step="5min")
     assert model.reading.alignment.step == 300_000_000
     model.save(tmp_path / "plant.model")
-    again = penstock.load_model(tmp_path / "plant.model")
+    again = penstock.load(tmp_path / "plant.model")
     assert again.reading == model.reading
     new = long_of(A, B.iloc[::2])
     for each in (model, again):

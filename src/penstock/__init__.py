@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from penstock.detection import detect as detect
     from penstock.detection import fit_model as fit_model
     from penstock.detection import load as load
-    from penstock.detection import load_model as load_model
     from penstock.detection import look as look
     from penstock.detection import score as score
     from penstock.detectors import GNMF as GNMF
@@ -33,8 +32,6 @@ if TYPE_CHECKING:
     from penstock.detectors import KNNDistance as KNNDistance
     from penstock.detectors import LaplacianNSNMF as LaplacianNSNMF
     from penstock.detectors import LoMST as LoMST
-    from penstock.detectors import MeanDistance as MeanDistance
-    from penstock.detectors import NormScore as NormScore
     from penstock.detectors import OnlineNSNMF as OnlineNSNMF
     from penstock.detectors import OverTime as OverTime
     from penstock.detectors import SensorDetector as SensorDetector
@@ -45,15 +42,19 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Names load on first use, so that `import penstock` stays quick.
-_HOMES = {name: entry.module for name, entry in DETECTORS.items() if entry.module.startswith("penstock.")} | {
+# Names load on first use, so that `import penstock` stays quick. Controls to compare with are in `penstock.detectors`.
+_CONTROLS = ("MeanDistance", "NormScore")
+_HOMES = {
+    name: entry.module
+    for name, entry in DETECTORS.items()
+    if entry.module.startswith("penstock.") and name not in _CONTROLS
+} | {
     "CollapsedFactorsWarning": "penstock.detectors",
     "Tree": "penstock._types",
     "choose_rank": "penstock.detectors",
     "detect": "penstock.detection",
     "fit_model": "penstock.detection",
     "load": "penstock.detection",
-    "load_model": "penstock.detection",
     "look": "penstock.detection",
     "minimum_spanning_tree": "penstock.graph.mst",
     "score": "penstock.detection",
@@ -82,4 +83,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES, *_ROOMS})
+    return sorted({"__version__", *_HOMES, *_ROOMS})

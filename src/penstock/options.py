@@ -1,7 +1,8 @@
 """Options of `look`, `detect`, `fit_model` and `score`, declared once.
 
 Each field has its type, its default and, as an `Option`, its name and help on the command line. The fields are the
-keyword arguments of the functions (`takes`), the options of the commands (`penstock.cli`), and the keys of TOML files.
+keyword arguments of the functions (`keyword_options`), the options of the commands (`penstock.cli`), and the keys of
+TOML files.
 This module imports nothing heavy, so that `--help` is quick.
 """
 
@@ -42,7 +43,7 @@ class Option:
 
 
 _in, _format = partial(Option, "Input"), partial(Option, "How the text is written (found if not given)")
-_learn, _cut = partial(Option, "What is learnt, and what is judged"), partial(Option, "What counts as a finding")
+_learn, _cut = partial(Option, "What is fitted, and what is scored"), partial(Option, "What counts as a finding")
 _model, _out = partial(Option, "Model"), partial(Option, "Output")
 
 
@@ -67,11 +68,11 @@ class ReadingOptions:
         Any, _in("--unknown-value", "And those of rows of which nothing is known: -999; may be repeated.", "values")
     ] = ()
     group: Annotated[str | None, _in("--group", "A column of runs, units or machines: no event spans two.")] = None
-    since: Annotated[Any, _in("--from", "Use rows from this time on; without times, from this row (from 0).")] = None
+    since: Annotated[Any, _in("--since", "Use rows from this time on; without times, from this row (from 0).")] = None
     until: Annotated[Any, _in("--until", "Use rows up to this time or row, and with it.")] = None
     exclude_periods: Annotated[
         Any,
-        _in("--exclude-period", "Neither learn from nor judge START..END, times or rows; may be repeated.", "repeated"),
+        _in("--exclude-period", "Neither learn from nor score START..END, times or rows; may be repeated.", "repeated"),
     ] = ()
     strict: Annotated[
         bool | None, _in("--strict", "Refuse a table rather than change, leave out or encode anything.")
@@ -107,7 +108,7 @@ class ColumnOptions:
 
     units: Annotated[Any, _in("--units", "A CSV file with the columns name and unit, for explanations.", Path)] = None
     columns: Annotated[Names | None, _in("--columns", "Inputs, only these: a,b,c", "names")] = None
-    exclude: Annotated[Names, _in("--exclude", "No inputs: a,b", "names")] = ()
+    exclude: Annotated[Names, _in("--exclude", "Columns to leave out: a,b", "names")] = ()
     keep: Annotated[
         Names, _in("--keep", "Inputs even if they would be left out (useless, like a label): a,b", "names")
     ] = ()
@@ -131,7 +132,7 @@ class ColumnOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class LearningOptions(ColumnOptions):
-    """Which rows are learnt from, and by which method."""
+    """Which rows are fitted to, and by which method."""
 
     train_until: Annotated[Any, _learn("--train-until", "Learn from what is good until this time, or row.")] = None
     train_rule: Annotated[
@@ -141,12 +142,12 @@ class LearningOptions(ColumnOptions):
         str | Sequence[str] | Mapping[str, str],
         _learn(
             "--mode",
-            "Judge operating modes apart: a column, 'power > 5' or 'running: power > 5'; may be repeated.",
+            "Score operating modes apart: a column, 'power > 5' or 'running: power > 5'; may be repeated.",
             "repeated",
         ),
     ] = ()
-    skip_modes: Annotated[Names, _learn("--skip-mode", "A mode not to judge; may be repeated.", "repeated")] = ()
-    settle: Annotated[Any, _learn("--settle", "Do not judge so long after a change of mode: 30min, or 3 (rows)")] = None
+    skip_modes: Annotated[Names, _learn("--skip-mode", "A mode not to score; may be repeated.", "repeated")] = ()
+    settle: Annotated[Any, _learn("--settle", "Do not score so long after a change of mode: 30min, or 3 (rows)")] = None
     method: Annotated[
         Any,
         _model(
@@ -161,7 +162,7 @@ class LearningOptions(ColumnOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CutOptions:
+class SelectionOptions:
     """Which rows are findings, and which findings are one event."""
 
     top: Annotated[
@@ -190,12 +191,12 @@ class FitOptions(ReadingOptions, LearningOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScoreOptions(ReadingOptions, CutOptions):
+class ScoreOptions(ReadingOptions, SelectionOptions):
     """The options of `score`."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class DetectOptions(FitOptions, CutOptions):
+class DetectOptions(FitOptions, SelectionOptions):
     """The options of `detect`."""
 
 
@@ -256,7 +257,7 @@ class LookResultOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FileOptions:
+class WriteOptions:
     """Whether files are replaced, and whether anything is printed."""
 
     overwrite: Annotated[bool, _out("--overwrite", "Replace files that are there.")] = False
@@ -266,7 +267,7 @@ class FileOptions:
 def described(options: type) -> Iterator[tuple[str, Any, Option]]:
     """Yield the name, the default and the description of each field that the command line has.
 
-    >>> [(name, option.kind.__name__) for name, _, option in described(CutOptions)]
+    >>> [(name, option.kind.__name__) for name, _, option in described(SelectionOptions)]
     [('top', 'int'), ('threshold', 'str'), ('gap', 'str')]
     """
     hints = get_type_hints(options, include_extras=True)
@@ -279,7 +280,7 @@ def described(options: type) -> Iterator[tuple[str, Any, Option]]:
                 yield each.name, each.default, option if option.kind else replace(option, kind=kind)
 
 
-class takes(Generic[P]):  # noqa: N801 - a decorator
+class keyword_options(Generic[P]):  # noqa: N801 - a decorator
     """Give a function with `**given` the fields of a dataclass as keyword arguments, for readers and type checkers."""
 
     def __init__(self, options: Callable[P, Any]) -> None:
@@ -289,7 +290,7 @@ class takes(Generic[P]):  # noqa: N801 - a decorator
         self._declare(function)
         return cast("Callable[Concatenate[First, P], Result]", function)
 
-    def second(
+    def after_two(
         self, function: Callable[Concatenate[First, Second, ...], Result]
     ) -> Callable[Concatenate[First, Second, P], Result]:
         """Do the same for a function of two arguments before the options."""
@@ -315,7 +316,7 @@ def read_options(options: Callable[..., Options], given: Mapping[str, Any]) -> O
 
 
 @contextmanager
-def about(parameter: str) -> Iterator[None]:
+def errors_name(parameter: str) -> Iterator[None]:
     """Attach the name of a parameter to a ValueError that is raised inside this block, as its `parameter`."""
     try:
         yield

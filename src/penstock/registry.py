@@ -38,7 +38,7 @@ _DETECTORS, _THRESHOLDS = "penstock.detectors", "penstock.thresholds"
 # fmt: off
 DETECTORS: dict[str, Entry] = {
     "Detector": Entry(f"{_DETECTORS}.recommended", "detector", "Two highest of four views of a row; nothing to tune."),
-    "SensorDetector": Entry(f"{_DETECTORS}.sensors", "sensors", "Sensors judged by each other over time."),
+    "SensorDetector": Entry(f"{_DETECTORS}.sensors", "sensors", "Sensors scored by each other over time."),
     "OverTime": Entry(f"{_DETECTORS}.over_time", "over-time", "Any detector of rows over time; NS-NMF by default."),
     "NSNMF": Entry(f"{_DETECTORS}.nsnmf", "nsnmf", "The paper's NS-NMF: NMF of rows and their spanning tree.", _SEED),
     "LaplacianNSNMF": Entry(f"{_DETECTORS}.nsnmf", "laplacian", "NS-NMF whose tree term is a graph Laplacian.", _SEED),

@@ -3,7 +3,7 @@
     PYTHONPATH=tests .venv/bin/python -m golden.behaviour      # writes the pins anew
 
 Texts in sentences are left out, so that wording can change; every number, name, time and order is kept. The tables are
-made here and nothing but the public doors (the commands and `penstock.<Class>`) is used.
+made here and nothing but the public doors (the commands and `penstock.detectors.<Class>`) is used.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def scores(name: str) -> list[float]:
     table = plant().drop(columns=["time", "fault"])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        detector = getattr(penstock, name)(**METHODS[name]).fit(table.iloc[:400])
+        detector = getattr(penstock.detectors, name)(**METHODS[name]).fit(table.iloc[:400])
     every = [*np.asarray(detector.anomaly_score(table.iloc[:400]))[::7], *detector.anomaly_score(table.iloc[400:])[::5]]
     return [float(value) for value in every]
 

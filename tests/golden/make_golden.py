@@ -26,13 +26,11 @@ from penstock import (
     KNNDistance,
     LaplacianNSNMF,
     LoMST,
-    MeanDistance,
-    NormScore,
     OnlineNSNMF,
     OverTime,
     SensorDetector,
 )
-from penstock.detectors import SeriesMonitor
+from penstock.detectors import MeanDistance, NormScore, SeriesMonitor
 from penstock.factor import BlockSGD, Multiplicative
 from penstock.registry import detector_class
 from penstock.storage import FORMAT_VERSION

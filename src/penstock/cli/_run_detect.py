@@ -31,21 +31,11 @@ from penstock.cli._console import (
 from penstock.cli._data_text import data_lines, doubt_lines, print_data
 from penstock.cli._options import chosen_options, place_of, plain_errors
 from penstock.cli._summary import method_lines, note_lines, summary_lines
-from penstock.detection import (
-    METHODS,
-    Findings,
-    Model,
-    check_options,
-    detect,
-    fit_model,
-    load_model,
-    look,
-    make_detector,
-)
+from penstock.detection import METHODS, Findings, FitPlan, Model, ScorePlan, make_detector
 from penstock.detection.model import FitRows
 from penstock.detectors import SeriesDetector, cluster_plan
 from penstock.io import Notebook, file_of_address, files_of, is_address
-from penstock.options import DetectOptions, FitOptions, LookOptions, MethodParameters, ScoreOptions, about
+from penstock.options import DetectOptions, FitOptions, LookOptions, MethodParameters, ScoreOptions, errors_name
 from penstock.registry import AUTO
 from penstock.report import (
     FINDINGS_ENDINGS,
@@ -75,42 +65,47 @@ _SHOWN = (UserWarning, RuntimeWarning)  # others are for programmers
 _ADDRESS = re.compile(r"dask://((?:[^\s/:@\[\]]+|\[[0-9a-fA-F:.]+\]):(\d{1,5}))/?")
 _LOST = "The cluster has dropped the work. Was it closed, or the connection lost? Start it, and run this command again."
 Result = TypeVar("Result", Findings, Model)
+AnyOptions = TypeVar("AnyOptions", LookOptions, DetectOptions, FitOptions, ScoreOptions)
 _SEPARATORS = {"tab": "\t", "\\t": "\t", "space": " "}
 
 
 def run_look(context: typer.Context) -> int:
-    given = _given(context, LookOptions)
     with plain_errors(context):
+        plan = FitPlan.of(_options(context, LookOptions))
         _files_read(context.params["source"])
     with _working(context) as (stages, _):
-        data = look(_source(context), **given, progress=stages)
+        data = plan.using(stages).look(_source(context))
     print_data(data, json=context.params["json"], everything=context.params["all"])
     return 0
 
 
 def run_detect(context: typer.Context) -> int:
-    paths, given = _outputs(context, *_RESULTS), _given(context, DetectOptions)
+    paths = _outputs(context, *_RESULTS)
+    with plain_errors(context):
+        plan = FitPlan.of(_options(context, DetectOptions))
     engine = _Engine.of(context)
     with _working(context) as (stages, said):
         with engine.fitting(stages) as fit_rows:
-            findings = engine.noted(detect(_source(context), **given, fit_rows=fit_rows, progress=stages))
+            findings = engine.noted(plan.using(stages, fit_rows).detect(_source(context)))
         _write(context, findings, paths, stages)
     return _conclude(context, findings, paths, said)
 
 
 def run_fit(context: typer.Context) -> int:
-    path, given = _outputs(context, "model")["model"], _given(context, FitOptions)
+    path = _outputs(context, "model")["model"]
+    with plain_errors(context):
+        plan = FitPlan.of(_options(context, FitOptions))
     engine = _Engine.of(context)
     with _working(context) as (stages, said):
         with engine.fitting(stages) as fit_rows:
-            model = engine.noted(fit_model(_source(context), **given, fit_rows=fit_rows, progress=stages))
+            model = engine.noted(plan.using(stages, fit_rows).fit(_source(context)))
         stages(f"writing {path}")
         with plain_errors(context, f"{path} could not be written: "):
             model.save(path, overwrite=context.params["overwrite"])
     if not context.params["quiet"]:
         kind, rows, inputs = type(model.parts[0].detector).__name__, len(model.training_scores), len(model.inputs.names)
         modes = "" if len(model.parts) == 1 else f" in {len(model.parts)} operating modes"
-        lines = [f"{kind} has learnt from {rows:,} rows of {inputs:,} inputs{modes}.", *method_lines(model.notes)]
+        lines = [f"{kind} was fitted to {rows:,} rows of {inputs:,} inputs{modes}.", *method_lines(model.notes)]
         lines[1:1] = doubt_lines([note for note in model.notes if note.doubt])
         others = [note for note in model.notes if not note.doubt]
         lines += [*note_lines(others, said), "", f"Written: {path}"]
@@ -119,42 +114,39 @@ def run_fit(context: typer.Context) -> int:
 
 
 def run_score(context: typer.Context) -> int:
-    paths, given = _outputs(context, *_RESULTS), _given(context, ScoreOptions)
+    paths = _outputs(context, *_RESULTS)
     with plain_errors(context):
-        model = load_model(context.params["model"])
+        plan = ScorePlan.of(_options(context, ScoreOptions))
+        model = Model.load(context.params["model"])
     with _working(context) as (stages, said):
-        findings = model.score(_source(context), **given, progress=stages)
+        findings = plan.score(model, _source(context), stages)
         file = str(context.params["model"].resolve())  # where 'penstock label' keeps what people say of incidents
         findings = replace(findings, settings={**findings.settings, "model": file})
         _write(context, findings, paths, stages)
     return _conclude(context, findings, paths, said)
 
 
-def _given(
-    context: typer.Context, job: type[LookOptions | DetectOptions | FitOptions | ScoreOptions]
-) -> dict[str, Any]:
-    """Return the keyword arguments for the library, checked as far as that is possible without the table."""
-    with plain_errors(context):
-        if context.params.get("fail_on") is not None:
-            check_whole_number("fail_on", context.params["fail_on"], least=1)
-        if context.params.get("json") and context.params.get("quiet"):
-            raise ValueError("--quiet and --json exclude each other: one says nothing, the other everything.")
-        given = chosen_options(job, context)
-        if issubclass(job, FitOptions):
-            given["parameters"] = chosen_options(MethodParameters, context)
-        if "threshold" in given:
-            given["threshold"] = _threshold(given["threshold"])
-        for name in ("separator", "thousands"):
-            if name in given:
-                given[name] = _SEPARATORS.get(given[name], given[name])
-        if ("fault_values" in given or "unknown_values" in given) and "label" not in given:
-            raise ValueError("--fault-value and --unknown-value need --label, the column that holds these values.")
-        check_options(job(**given))
-    return given
+def _options(context: typer.Context, job: type[AnyOptions]) -> AnyOptions:
+    """Return the options of a command as the library takes them."""
+    if context.params.get("fail_on") is not None:
+        check_whole_number("fail_on", context.params["fail_on"], least=1)
+    if context.params.get("json") and context.params.get("quiet"):
+        raise ValueError("--quiet and --json exclude each other: one says nothing, the other everything.")
+    given = chosen_options(job, context)
+    if issubclass(job, FitOptions):
+        given["parameters"] = chosen_options(MethodParameters, context)
+    if "threshold" in given:
+        given["threshold"] = _threshold(given["threshold"])
+    for name in ("separator", "thousands"):
+        if name in given:
+            given[name] = _SEPARATORS.get(given[name], given[name])
+    if ("fault_values" in given or "unknown_values" in given) and "label" not in given:
+        raise ValueError("--fault-value and --unknown-value need --label, the column that holds these values.")
+    return job(**given)
 
 
 def _threshold(text: str) -> Any:
-    with about("threshold"):
+    with errors_name("threshold"):
         try:
             share = float(text)
         except ValueError:

@@ -38,10 +38,10 @@ def summary_lines(findings: Findings, files: Sequence[Path], warnings: Sequence[
         *method_lines(findings.notes),
     ]
     lines += [*_incident_lines(findings), *_stretch_lines(findings)]
-    unusual = findings.evidence is None or len(findings.incidents)
+    unusual = not findings.assessment.by_sensor or len(findings.incidents)
     if unusual:
         lines += [*_counts(findings), *_event_lines(findings)]
-    days = findings.days
+    days = findings.rows.days
     if len(days) and unusual:
         texts = [f"{str(day)[:10]} ({count:,})" for day, count in zip(days.index, days["rows"], strict=True)]
         lines += ["", f"Event days (findings): {', '.join(_first(texts, _MOST_DAYS))}"]
@@ -64,26 +64,26 @@ def note_lines(notes: Sequence[Note], warnings: Sequence[str] = ()) -> list[str]
 
 
 def _rows(findings: Findings) -> str:
-    time, rows, judged = findings.table.time, len(findings.scores), int(findings.judged.sum())
+    time, rows, scored = findings.table.time, len(findings.scores), int(findings.rows.scored.sum())
     span = "" if time is None else f" from {_when(time.min())} to {_when(time.max())}"
-    some = "all" if judged == rows else f"{judged:,}"
-    how = f"{some} judged by {findings.method} with {counted(len(findings.names), 'input')}"
+    some = "all" if scored == rows else f"{scored:,}"
+    how = f"{some} scored by {findings.assessment.method} with {counted(len(findings.inputs.names), 'input')}"
     return f"{findings.table.source}: {counted(rows, 'row')}{span}, {how}."
 
 
 def _counts(findings: Findings) -> Iterator[str]:
-    trained, judged = int(findings.trained.sum()), int(findings.judged.sum())
-    if 0 < trained < judged:
-        yield f"Learnt from {counted(trained, 'row')}; findings are among the others."
+    trained, scored = int(findings.rows.fitted.sum()), int(findings.rows.scored.sum())
+    if 0 < trained < scored:
+        yield f"Fitted to {counted(trained, 'row')}; findings are among the others."
     found, events = int(findings.flags.sum()), len(findings.events)
-    chance = by_chance(findings.threshold_expected)
+    chance = by_chance(findings.assessment.threshold_expected)
     above = f"{findings.threshold:.4g}{f', {chance}' if chance else ''}"
     if not found:
         yield f"No findings: no score is above {above}."
         return
-    days = f" on {counted(len(findings.days), 'day')}" if findings.table.time is not None else ""
+    days = f" on {counted(len(findings.rows.days), 'day')}" if findings.table.time is not None else ""
     highest = "the highest score" if found == 1 else f"the {found:,} highest scores"
-    which = f"{highest} of {counted(judged, 'row')}, " if findings.self_judged else "scores "
+    which = f"{highest} of {counted(scored, 'row')}, " if findings.assessment.self_scored else "scores "
     yield f"{counted(found, 'finding')} ({which}above {above}) in {counted(events, 'event')}{days}."
 
 
@@ -118,7 +118,7 @@ def _incident_lines(findings: Findings) -> Iterator[str]:
 
 def _stretch_lines(findings: Findings) -> Iterator[str]:
     """Yield the highest stretches that are no incidents in a line each, where there are no incidents."""
-    stretches = findings.stretches
+    stretches = findings.assessment.stretches
     if not len(stretches) or len(findings.incidents):
         return
     yield ""
@@ -151,13 +151,13 @@ def _event_lines(findings: Findings) -> Iterator[str]:
     events = findings.events.sort_values("rank").head(most)
     if not len(events):
         return
-    graded = "rank" if findings.chance_unknown else "expected_by_chance"
+    graded = "rank" if findings.assessment.chance_unknown else "expected_by_chance"
     group = findings.table.group
     named = [] if group is None else [str(group.name)]
     rows = [("event", *named, "start", "end", "rows", graded.replace("_", " "), "variables")]
     columns = zip(events.index, *(events[name] for name in ("start", "end", "rows", graded, "peak_row")), strict=True)
     for event, start, end, count, grade, peak in columns:
-        shown = f"{grade}" if findings.chance_unknown else about_figure(grade)
+        shown = f"{grade}" if findings.assessment.chance_unknown else about_figure(grade)
         named = [] if group is None else [_cut(str(group.iloc[peak]))]
         figures = (_when(start), _when(end), f"{count:,}", shown)
         rows.append((f"{event}", *named, *figures, _cut(_variables(findings, event))))
@@ -173,7 +173,7 @@ def _event_lines(findings: Findings) -> Iterator[str]:
 
 def _variables(findings: Findings, event: int) -> str:
     """Return the first variables behind an event; where there are none, its settings."""
-    why = findings.explanations.get(event)
+    why = findings.explained.events.get(event)
     if why is None:
         return ""
     names = ", ".join(why.variables["variable"].head(_NAMED))
@@ -186,22 +186,22 @@ def _cut(text: str) -> str:
 
 
 def _agreement(findings: Findings) -> Iterator[str]:
-    agreement = findings.agreement
+    agreement = findings.assessment.agreement
     if agreement is None:
         return
-    faults, judged = len(agreement.faults), agreement.n_judged_faults
+    faults, scored = len(agreement.faults), agreement.n_scored_faults
     yield ""
-    if not judged:
-        yield "Label: none of the known faults was judged." if faults else "Label: it knows of no fault."
+    if not scored:
+        yield "Label: none of the known faults was scored." if faults else "Label: it knows of no fault."
         return
     precision, horizon = agreement.precision_at_n, agreement.horizon
     some = "" if pd.isna(precision) else f"{precision:.0%} of the {agreement.n_ranked:,} highest scores"
     share = f"; {some} are known rows" if some else ""
-    which = "known fault" if judged == faults else "known and judged fault"
+    which = "known fault" if scored == faults else "known and scored fault"
     earlier = agreement.n_found - agreement.n_inside
     span = counted(horizon, "row") if isinstance(horizon, int) else duration_in_words(horizon.total_seconds())
     before = f", {earlier:,} more only an alarm up to {span} before" if earlier else ""
-    yield f"Label: a finding inside {agreement.n_inside:,} of {counted(judged, which)}{before}{share}."
+    yield f"Label: a finding inside {agreement.n_inside:,} of {counted(scored, which)}{before}{share}."
 
 
 def _first(texts: Sequence[str], most: int) -> list[str]:

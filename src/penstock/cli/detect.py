@@ -9,13 +9,13 @@ import typer
 
 from penstock.cli._options import Sources, with_options
 from penstock.options import (
-    CutOptions,
     EngineOptions,
-    FileOptions,
     LearningOptions,
     MethodParameters,
     ReadingOptions,
     ResultOptions,
+    SelectionOptions,
+    WriteOptions,
 )
 
 ModelIn = Annotated[Path, typer.Argument(metavar="MODEL", help="As 'penstock fit' wrote it.", show_default=False)]
@@ -24,7 +24,9 @@ ModelOut = Annotated[  # path_type as in `with_options`
 ]
 
 
-@with_options(ResultOptions, FileOptions, CutOptions, LearningOptions, ReadingOptions, MethodParameters, EngineOptions)
+@with_options(
+    ResultOptions, WriteOptions, SelectionOptions, LearningOptions, ReadingOptions, MethodParameters, EngineOptions
+)
 def detect(context: typer.Context, source: Sources, **options: Any) -> int:
     """Find what is anomalous in a table: which rows, which events, on which days, and which variables are behind them.
 
@@ -37,7 +39,7 @@ def detect(context: typer.Context, source: Sources, **options: Any) -> int:
     return run_detect(context)
 
 
-@with_options(FileOptions, LearningOptions, ReadingOptions, MethodParameters, EngineOptions)
+@with_options(WriteOptions, LearningOptions, ReadingOptions, MethodParameters, EngineOptions)
 def fit(context: typer.Context, source: Sources, model: ModelOut, **options: Any) -> int:
     """Learn from a table what is usual, and keep it in a file for 'penstock score'.
 
@@ -48,9 +50,9 @@ def fit(context: typer.Context, source: Sources, model: ModelOut, **options: Any
     return run_fit(context)
 
 
-@with_options(ResultOptions, FileOptions, CutOptions, ReadingOptions)
+@with_options(ResultOptions, WriteOptions, SelectionOptions, ReadingOptions)
 def score(context: typer.Context, model: ModelIn, source: Sources, **options: Any) -> int:
-    """Judge a table by a model that 'penstock fit' made of another: new data against what was usual.
+    """Score a table by a model that 'penstock fit' made of another: new data against what was usual.
 
     The table is read as that one was, unless options say otherwise. Without --top and --threshold, findings are rows
     with scores that stand out from those of the training. Exit codes are those of 'penstock detect'.

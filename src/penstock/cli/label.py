@@ -77,13 +77,13 @@ def _read(file: Path) -> tuple[str, Any]:
     """Return what a file is (report, alarms, labels, model), and its incidents or alarms by number or id, or labels."""
     import json
 
-    from penstock.detection import load_model
+    from penstock.detection import Model
     from penstock.live.alarm_files import read_alarms, read_labels
 
     with file.open("rb") as stream:
         head = stream.read(9)
     if head[7:] == b"\0{":  # the length of what follows, as safetensors begin
-        return "model", load_model(file)
+        return "model", Model.load(file)
     first: Any = None
     try:
         with file.open("rb") as stream:
@@ -131,7 +131,7 @@ def _keep(made: Label, found: Any, model: Path | None, labels: Path | None) -> i
     """Put a label into a file of labels or a model."""
     from dataclasses import replace
 
-    from penstock.detection import load_model
+    from penstock.detection import Model
     from penstock.explain import MAINTENANCE, NORMAL, new_label_id
     from penstock.live.alarm_files import append_record, read_labels
 
@@ -147,7 +147,7 @@ def _keep(made: Label, found: Any, model: Path | None, labels: Path | None) -> i
         place = labels
     else:
         assert model is not None
-        known = load_model(model).with_labels([replace(made, asset="")])
+        known = Model.load(model).with_labels([replace(made, asset="")])
         known.save(model, overwrite=True)
         made, place = known.labels[-1], model
     words = f"{made.id}: {made.subject} is {made.in_words()}; kept in {place}."

@@ -136,7 +136,7 @@ def _refit_file(
     from penstock._messages import listed
     from penstock._parameters import ParameterError
     from penstock.cli._console import Stages, cleaning_up
-    from penstock.detection import load_model
+    from penstock.detection import Model
     from penstock.live.alarm_files import read_labels, stream_name
     from penstock.live.refit import TableRows
     from penstock.live.refit import refit as fit_again
@@ -148,7 +148,7 @@ def _refit_file(
         if said and not any(label.is_about(name) for label in said):
             labelled = listed(sorted({label.asset for label in said}))
             raise ParameterError("asset", f" must be one that has labels ({labelled}); got {name!r:.100}.")
-        found = fit_again(load_model(model), TableRows(source), said, name, **fit, progress=stages)
+        found = fit_again(Model.load(model), TableRows(source), said, name, **fit, progress=stages)
         if output is not None:
             found.model.save(output, overwrite=overwrite)
         if switch:
@@ -172,7 +172,7 @@ def _refit_stored(
 
     from penstock.cli._console import Stages, cleaning_up
     from penstock.cli.model import ask_for, chosen_asset, opened_store
-    from penstock.detection import load_model
+    from penstock.detection import Model
     from penstock.explain import labels_of
     from penstock.live.refit import StoredRows
     from penstock.live.refit import refit as fit_again
@@ -185,7 +185,7 @@ def _refit_stored(
         if version is None or not version.source:
             raise CommandError(f"{name} has no model of 'penstock fit': it learns from the rows.")
         file.write_bytes(store.model_file(version.digest))
-        old = load_model(file)
+        old = Model.load(file)
         with Stages(quiet=quiet) as stages:
             rows = StoredRows(store, record, old)
             found = fit_again(old, rows, labels_of(store.labels()), name, **fit, progress=stages)

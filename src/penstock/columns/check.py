@@ -95,7 +95,7 @@ class ColumnReport:
     levels : tuple of float
         Of a state of numbers, ascending.
     low, high : float
-        Its smallest and largest value in the rows learnt from; NaN for text.
+        Its smallest and largest value in the rows fitted to; NaN for text.
     spread : tuple of float
         Of all its values the smallest, those that 5 % and 95 % do not exceed, and the largest; empty for text.
 
@@ -125,15 +125,15 @@ class ColumnReport:
     spread: tuple[float, ...] = ()
 
 
-def check_columns(table: Table, learnt: BoolArray | None = None) -> list[ColumnReport]:
+def check_columns(table: Table, fitted: BoolArray | None = None) -> list[ColumnReport]:
     """Report on each input column, in order; the report on the time column, if there is one, comes first.
 
     Parameters
     ----------
     table : Table
         As `penstock.io.read_table` returns it.
-    learnt : (n,) array of bool, optional
-        The rows that are learnt from. They alone decide what moves, and how: later rows must not decide by what they
+    fitted : (n,) array of bool, optional
+        The rows that are fitted to. They alone decide what moves, and how: later rows must not decide by what they
         are assessed. All rows if None.
 
     Returns
@@ -162,7 +162,7 @@ def check_columns(table: Table, learnt: BoolArray | None = None) -> list[ColumnR
     time = table.time if table.in_time else None
     starts = np.zeros(len(values), dtype=np.bool_)
     starts[[span.start for span in table.spans]] = True
-    rows = np.ones(len(values), dtype=np.bool_) if learnt is None else learnt
+    rows = np.ones(len(values), dtype=np.bool_) if fitted is None else fitted
     reports = [] if table.time is None else [_report_on_time(table, table.time)]
     for name in values.columns:
         if name in places:
@@ -278,7 +278,7 @@ def _role_by_name(name: str, values: FloatArray, distinct: int, resets: int | No
 
 
 def _with_role(report: ColumnReport, values: FloatArray, starts: BoolArray) -> ColumnReport:
-    """Return the report on a column of numbers with what its values in the rows learnt from say of its role."""
+    """Return the report on a column of numbers with what its values in the rows fitted to say of its role."""
     known = values[~np.isnan(values)]
     if not len(known) or report.role == EMPTY:
         return report

@@ -39,13 +39,13 @@ _MOST_RECOGNISED = 0.5  # of the sensors: with more, a table is about what acts 
 
 @dataclass(frozen=True)
 class Encoding:
-    """How the categories of a column become numbers, learnt once and applied to any rows.
+    """How the categories of a column become numbers, fitted once and applied to any rows.
 
     "one-hot": a column for each category, named "state=on", which is 1 in its rows and 0 in others.
     "rarity": one column with log(rows ÷ rows of this category): 0 for a category of every row, 2.3 for one of a tenth
     of the rows, 6.9 for one of a thousandth.
 
-    A category that was not there when this was learnt is 0 in all columns of one-hot, and rarer than any other in
+    A category that was not there when this was fitted is 0 in all columns of one-hot, and rarer than any other in
     rarity. A missing value is missing in every column.
     """
 
@@ -233,7 +233,7 @@ def choose_inputs(
     labels: bool = False,
     constants: bool = False,
     drivers: bool = True,
-    learnt: BoolArray | None = None,
+    fitted: BoolArray | None = None,
 ) -> InputChoice:
     """Choose the inputs by the reports: numbers as they are, text of few kinds encoded, useless columns left out.
 
@@ -247,7 +247,7 @@ def choose_inputs(
     labels : take columns that look like a label for inputs.
     constants : take columns that never changed for inputs: that one moves later is news.
     drivers : take drivers for inputs; else they are left out, where a method would score them.
-    learnt : (n,) the rows that are learnt from, all if None: as in `check_columns`.
+    fitted : (n,) the rows that are fitted to, all if None: as in `check_columns`.
     """
     known = {report.name: report for report in (check_columns(table) if reports is None else reports)}
     plain: list[str] = []
@@ -268,7 +268,7 @@ def choose_inputs(
     roles = {name: _input_role(known[name]) for name in plain}
     for encoding in encoded:
         values = table.values[encoding.column]
-        roles |= _encoded_roles(encoding, values if learnt is None else values[learnt])
+        roles |= _encoded_roles(encoding, values if fitted is None else values[fitted])
     if strict and (left_out or encoded):
         odd = [f"{each.name!r} ({each.reason})" for each in left_out]
         odd += [f"{each.column!r} (It is text.)" for each in encoded]

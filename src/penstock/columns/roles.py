@@ -34,7 +34,7 @@ class InputRole:
     scored : whether it is scored over time; if not, it explains others.
     named : whether it may be named as a cause.
     levels : of a state, ascending.
-    low, high : the smallest and largest value in the rows learnt from; NaN where that is not known.
+    low, high : the smallest and largest value in the rows fitted to; NaN where that is not known.
     """
 
     role: str = SENSOR
@@ -52,7 +52,7 @@ class InputRole:
     def plausible(self, expected: FloatArray, unit: str = "") -> FloatArray:
         """Return expected values as they can be shown: a state at one of its levels, others within what they can be.
 
-        Never below 0 where nothing was in the rows learnt from, and no share above 100 % likewise.
+        Never below 0 where nothing was in the rows fitted to, and no share above 100 % likewise.
 
         >>> InputRole("state", levels=(0.0, 1.0)).plausible(np.array([0.7027, 0.2, np.nan]))
         array([ 1.,  0., nan])

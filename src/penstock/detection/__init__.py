@@ -5,21 +5,21 @@
 beginning: what was understood of the data, before anything is scored.
 """
 
-from penstock.detection._detect import check_options, detect, fit_model, look, score
+from penstock.detection._detect import FitPlan, ScorePlan, detect, fit_model, look, score
 from penstock.detection._explaining import Explanation, explain, state_in_words
-from penstock.detection._model_files import load, load_model
-from penstock.detection._parts import Part, rebuilds
-from penstock.detection._preparing import LEARNT, Reading
+from penstock.detection._model_files import load
+from penstock.detection._parts import Abilities, ModePart
+from penstock.detection._preparing import FROM_DATA, Progress, ReadSettings
 from penstock.detection._shifts import NO_LONGER_FITS, Shift
 from penstock.detection.data import DataSummary, TagSummary, TimeSummary
-from penstock.detection.findings import Findings
+from penstock.detection.findings import Assessment, Explained, Findings, RowDetails, ScoredInputs
 from penstock.detection.model import Model, ModelError, deviations, label_incident
 from penstock.detection.modes import UNKNOWN, ModePlan, mode_name
 from penstock.registry import METHODS, make_detector
 
 __all__ = [
-    "LEARNT", "METHODS", "NO_LONGER_FITS", "UNKNOWN", "DataSummary", "Explanation", "Findings", "ModePlan", "Model",
-    "ModelError", "Part", "Reading", "Shift", "TagSummary", "TimeSummary", "check_options",
-    "detect", "deviations", "explain", "fit_model", "label_incident", "load", "load_model", "look", "make_detector",
-    "mode_name", "rebuilds", "score", "state_in_words",
+    "FROM_DATA", "METHODS", "NO_LONGER_FITS", "UNKNOWN", "Abilities", "Assessment", "DataSummary", "Explained",
+    "Explanation", "Findings", "FitPlan", "ModePart", "ModePlan", "Model", "ModelError", "Progress", "ReadSettings",
+    "RowDetails", "ScorePlan", "ScoredInputs", "Shift", "TagSummary", "TimeSummary", "detect", "deviations", "explain",
+    "fit_model", "label_incident", "load", "look", "make_detector", "mode_name", "score", "state_in_words",
 ]  # fmt: skip

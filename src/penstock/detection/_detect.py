@@ -13,10 +13,12 @@ import numpy as np
 import pandas as pd
 
 import penstock
+from penstock._messages import option
 from penstock._parameters import ParameterError
 from penstock._types import BoolArray, IndexArray
 from penstock.columns import RowRule, give_roles, parse_rule, read_roles
-from penstock.detection._judging import judge
+from penstock.detection._assembling import make_findings
+from penstock.detection._parts import Abilities
 from penstock.detection._periods import (
     LabelValues,
     Periods,
@@ -27,9 +29,9 @@ from penstock.detection._periods import (
     training_rows,
 )
 from penstock.detection._preparing import (
-    LEARNT,
     Prepared,
-    Reading,
+    Progress,
+    ReadSettings,
     check_table,
     choose_columns,
     input_columns,
@@ -38,26 +40,25 @@ from penstock.detection._preparing import (
     refuse_read_already,
     unit_table,
 )
-from penstock.detection._scoring import Cut
+from penstock.detection._scoring import Selection
 from penstock.detection.data import DataSummary
 from penstock.detection.findings import Findings
 from penstock.detection.model import Model, fit_parts
-from penstock.detection.modes import ModePlan, check_modes, named_columns, perhaps_columns, plan_modes
-from penstock.detectors import Detector, SensorDetector, SeriesDetector
+from penstock.detection.modes import ModePlan, check_modes, columns_of, plan_modes
 from penstock.explain import Truth
-from penstock.io import Note, Table, TableError, public_query
+from penstock.io import Note, Table, TableError
 from penstock.options import (
-    CutOptions,
     DetectOptions,
     FitOptions,
     LookOptions,
     ScoreOptions,
-    about,
+    SelectionOptions,
     as_names,
+    errors_name,
+    keyword_options,
     read_options,
-    takes,
 )
-from penstock.registry import AUTO, DEFAULT_METHOD, PAPERS_METHOD, SERIES_METHOD, detector_class, make_detector
+from penstock.registry import AUTO, DEFAULT_METHOD, PAPERS_METHOD, SERIES_METHOD, make_detector
 
 _LOGGER = logging.getLogger("penstock.detect")
 _FEWEST_IN_TIME = 50  # rows
@@ -66,64 +67,99 @@ _LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "pandas")
 
 
 @dataclass(frozen=True, eq=False)
-class PreparedFit:
+class _PreparedFit:
     """A table that is ready to be fitted to, and what is fitted to which of its rows."""
 
     prepared: Prepared
     modes: ModePlan
-    method: Any
     detector: Any
     trained: BoolArray
     units: Mapping[str, str]
 
 
-@dataclass(frozen=True)
-class Job:
-    """The options of a fit, checked and converted."""
+@dataclass(frozen=True, eq=False)
+class FitPlan:
+    """The options of `look`, `fit_model` or `detect`, checked and converted once, before a table is read."""
 
     options: FitOptions
-    reading: Reading
+    reading: ReadSettings
     units: dict[str, str]
     settle: pd.Timedelta | int | None
     train_rule: RowRule | None
+    detector: Any  # of the method "auto": the one for rows that are not in order of time
     periods: Periods
     labels: LabelValues
     roles: dict[str, str]
+    selection: Selection  # of findings; only `detect` uses it
 
     @classmethod
-    def of(cls, options: FitOptions) -> Job:
-        """Check all that can be checked before a table is read; an error has the name of its `parameter`."""
+    def of(cls, options: LookOptions | FitOptions) -> FitPlan:
+        """Check all that can be checked without a table; an error has the name of its `parameter`."""
+        if not isinstance(options, FitOptions):
+            options = FitOptions(**{each.name: getattr(options, each.name) for each in fields(options)})
         if options.train_until is not None and options.train_rule is not None:
-            message = "train_until and a training rule exclude each other: one period is learnt from."
+            message = f"Give {option('train_until')} or {option('train_rule')}, not both."
             raise TableError(message, "train_until")
         check_moment("train_until", options.train_until)
         settle = read_duration("settle", options.settle)
-        with about("train_rule"):
+        check_modes(options.modes, as_names(options.skip_modes), settle)
+        with errors_name("train_rule"):
             train_rule = None if options.train_rule is None else parse_rule(options.train_rule)
-        with about("units"):
+        with errors_name("units"):
             units = unit_table(options.units)
-        if isinstance(options.method, str):
-            seed = options.random_state
-            if isinstance(seed, int) and not 0 <= seed < 2**32:
-                raise ParameterError("random_state", f" must be a whole number from 0 to 4294967295; got {seed}.")
-        _make_detector(options, DEFAULT_METHOD if options.method == AUTO else options.method)
-        periods = Periods.of(options.since, options.until, options.exclude_periods)
-        labels = LabelValues.of(options.fault_values, options.unknown_values)
-        roles = read_roles(options.roles)
-        return cls(options, Reading.of(options), units, settle, train_rule, periods, labels, roles)
+        seed = options.random_state
+        if isinstance(options.method, str) and isinstance(seed, int) and not 0 <= seed < 2**32:
+            raise ParameterError("random_state", f" must be a whole number from 0 to 4294967295; got {seed}.")
+        new_only = options.train_until is not None or options.train_rule is not None
+        selection = options if isinstance(options, SelectionOptions) else SelectionOptions()
+        return cls(
+            options=options,
+            reading=ReadSettings.of(options),
+            units=units,
+            settle=settle,
+            train_rule=train_rule,
+            detector=_make_detector(options, DEFAULT_METHOD if options.method == AUTO else options.method),
+            periods=Periods.of(options.since, options.until, options.exclude_periods),
+            labels=LabelValues.of(options.fault_values, options.unknown_values),
+            roles=read_roles(options.roles),
+            selection=Selection.of(selection, new_only=new_only),
+        )
 
-    def prepare(self, source: Any, *, this_table_only: bool) -> PreparedFit:
+    @property
+    def progress(self) -> Progress:
+        return self.options.progress or _LOGGER.info
+
+    def using(self, progress: Progress | None, fit_rows: Any = None) -> FitPlan:
+        """Return the plan with other ways to report stages and to fit, which need no check."""
+        return replace(self, options=replace(self.options, progress=progress, fit_rows=fit_rows))
+
+    def look(self, source: Any) -> DataSummary:
+        """Carry out `penstock.look`."""
+        return self._prepare(source, this_table_only=True).prepared.data
+
+    def fit(self, source: Any) -> Model:
+        """Carry out `penstock.fit_model`."""
+        return self._fit(source)[0]
+
+    def detect(self, source: Any) -> Findings:
+        """Carry out `penstock.detect`."""
+        model, prepared, fitted = self._fit(source, this_table_only=True)
+        settings = dict(model.settings) | self.selection.described()
+        return make_findings(model, prepared, fitted, self.selection, settings, self.progress)
+
+    def _prepare(self, source: Any, *, this_table_only: bool) -> _PreparedFit:
         """Read the table, check its columns, and choose the method and the inputs.
 
         this_table_only : no rows but those of this table will be scored, so that its constants never move.
         """
-        options, progress = self.options, self.options.progress or _LOGGER.info
+        options, progress = self.options, self.progress
         refuse_read_already(source, options)
         keep = as_names(options.keep)
-        period = () if self.train_rule is None else (self.train_rule,)
-        extra = [*named_columns(options.modes), *(name for rule in period for name in rule.columns)]
-        perhaps = [*perhaps_columns(options.modes), *(name for rule in period for name in rule.perhaps_columns)]
-        also = [*perhaps, *(name for name in extra if name == self.reading.group)]
+        extra, also = columns_of(options.modes)
+        if self.train_rule is not None:
+            extra += self.train_rule.columns
+            also += self.train_rule.perhaps_columns
+        also += [name for name in extra if name == self.reading.group]
         table = self.periods.read_from(self.reading.with_columns(extra).read(source, progress, also=also))
         truth = self.labels.read(table)
         excluded, left_out = self.periods.excluded(table)
@@ -135,40 +171,52 @@ class Job:
         if excluded.any():
             candidates = candidates.only(~excluded)
         checks = check_table(candidates, progress, good[~excluded])
-        method, chosen = _choose_method(options, table)
-        detector = _make_detector(options, method)
-        over_time = isinstance(detector, SensorDetector)
-        checks = give_roles(checks, candidates, self.roles, as_names(options.drivers), recognise=over_time)
+        detector, chosen = self._choose_detector(table)
+        can = Abilities.of(detector)
+        checks = give_roles(checks, candidates, self.roles, as_names(options.drivers), recognise=can.takes_drivers)
         inputs, notes = choose_columns(
             candidates,
             checks,
             keep,
             strict=self.reading.strict,
             labels=self.reading.columns is not None,
-            constants=not this_table_only and (over_time or isinstance(detector, Detector)),
-            drivers=over_time,
-            learnt=good[~excluded],
+            constants=not this_table_only and can.keeps_constants,
+            drivers=can.takes_drivers,
+            fitted=good[~excluded],
         )
         units = read_units(self.units, [*table.names, *inputs.names], table.units)
         prepared = prepare(table, checks, inputs, modes, [*left_out, *notes, *chosen], excluded, truth, units)
-        return PreparedFit(prepared, modes, method, detector, prepared.judged & good, units)
+        return _PreparedFit(prepared, modes, detector, prepared.scorable & good, units)
 
-    def fit(
-        self, source: Any, *, judged_alone: bool = False, this_table_only: bool = False
-    ) -> tuple[Model, Prepared, dict[str, IndexArray]]:
-        """Return the model, the table, and the training rows of each mode.
+    def _choose_detector(self, table: Table) -> tuple[Any, list[Note]]:
+        """Return the detector that was asked for, or of "auto" the one for this table, and a note that says why."""
+        options = self.options
+        if options.method != AUTO:
+            if options.ordered and not Abilities.of(self.detector).over_time:
+                message = "ordered says that rows are in order of time, but this method scores rows one by one."
+                raise TableError(f"{message} Leave it out, or take method sensors.", "ordered")
+            return self.detector, []
+        reason = _no_series(options, table)
+        if reason:
+            message = f"Rows are scored one by one (method {DEFAULT_METHOD}): {reason}."
+            return self.detector, [Note("method", message, 1)]
+        message = (
+            f"Sensors are scored by each other over time (method {SERIES_METHOD}), as the rows are in order of time. "
+            f"--method {DEFAULT_METHOD} scores rows one by one, --method {PAPERS_METHOD} is the paper's NS-NMF."
+        )
+        return _make_detector(options, SERIES_METHOD), [Note("method", message, 1)]
 
-        judged_alone : only these are judged.
-        this_table_only : as in `prepare`.
-        """
-        options, progress = self.options, self.options.progress or _LOGGER.info
-        plan = self.prepare(source, this_table_only=this_table_only)
+    def _fit(self, source: Any, *, this_table_only: bool = False) -> tuple[Model, Prepared, dict[str, IndexArray]]:
+        """Return the model, the table, and the training rows of each mode; see `_prepare`."""
+        options = self.options
+        plan = self._prepare(source, this_table_only=this_table_only)
         prepared, detector, trained = plan.prepared, plan.detector, plan.trained
         table, inputs = prepared.table, prepared.inputs
-        named = isinstance(plan.method, str) and (options.parameters or {}).get("n_components") is None
-        parts, learnt, warned = fit_parts(prepared, trained, detector, options.fit_rows, progress)
+        named = isinstance(options.method, str) and (options.parameters or {}).get("n_components") is None
+        parts, fitted, warned = fit_parts(prepared, trained, detector, options.fit_rows, self.progress)
         notes = [*prepared.notes, *warned, *_about_inputs(detector, len(inputs.names), named)]
-        notes += [] if judged_alone else _about_learnt_faults(prepared.truth, trained)
+        if self.selection.new_only or not this_table_only:
+            notes += _about_fitted_faults(prepared.truth, trained)
         training = "all rows" if options.train_until is None else f"until {options.train_until}"
         if self.train_rule is not None:
             training = f"rows where {self.train_rule}"
@@ -177,7 +225,7 @@ class Job:
             "rows": len(table.values),
             "inputs": len(inputs.names),
             "detector": " ".join(repr(detector).split()),
-            **_describe_reading(self.reading),
+            **self.reading.described(),
             "keep": shown_names(as_names(options.keep)),
             "roles": shown_names(tuple(f"{name}={role}" for name, role in self.roles.items())),
             "drivers": shown_names(as_names(options.drivers)),
@@ -195,38 +243,63 @@ class Job:
         units = {name: plan.units[name] for name in inputs.names}
         reading = replace(self.reading, time_reader=table.time_reader, alignment=table.alignment, words=table.words)
         model = Model(reading, inputs, plan.modes, parts, units, settings, tuple(notes))
-        return model, replace(prepared, notes=model.notes), learnt
+        return model, replace(prepared, notes=model.notes), fitted
+
+
+@dataclass(frozen=True, eq=False)
+class ScorePlan:
+    """The options of `score`, checked and converted once, before a table is read."""
+
+    options: ScoreOptions
+    selection: Selection
+    periods: Periods
+    labels: LabelValues
+
+    @classmethod
+    def of(cls, options: ScoreOptions) -> ScorePlan:
+        """Check all that can be checked without a table; an error has the name of its `parameter`."""
+        return cls(
+            options,
+            Selection.of(options),
+            Periods.of(options.since, options.until, options.exclude_periods),
+            LabelValues.of(options.fault_values, options.unknown_values),
+        )
+
+    def score(self, model: Model, source: Any, progress: Progress | None = None) -> Findings:
+        """Carry out `penstock.score`."""
+        options, periods, labels = self.options, self.periods, self.labels
+        refuse_read_already(source, options)
+        progress = progress or options.progress or _LOGGER.info
+        how = model.reading.for_new_data(options)
+        table = periods.read_from(how.read(source, progress, fewest_rows=1, group_needed=options.group is not None))
+        truth = labels.read(table)
+        excluded, notes = periods.excluded(table)
+        checks = check_table(input_columns(model.inputs, table), progress)
+        prepared = prepare(table, checks, model.inputs, model.modes, notes, excluded, truth, model.units)
+        before = replace(model.reading, columns=None, exclude=()).described()  # the inputs stay what they were
+        settings = {name: value for name, value in model.settings.items() if name not in before} | {
+            "source": table.source,
+            "rows": len(table.values),
+            "fitted to": model.settings.get("source"),
+            **how.described(),
+            **periods.described(),
+            **labels.described(),
+            **self.selection.described(),
+        }
+        return make_findings(model, prepared, None, self.selection, settings, progress)
 
 
 def _make_detector(options: FitOptions, method: Any) -> Any:
     """Make the detector of a method; an error has the name of its `parameter`."""
-    with about("method"):
+    with errors_name("method"):
         detector = make_detector(method, options.random_state, **(options.parameters or {}))
     if isinstance(method, str):
         detector.check_parameters()
     return detector
 
 
-def _choose_method(options: FitOptions, table: Table) -> tuple[Any, list[Note]]:
-    """Return the method that was asked for, or of "auto" the one for this table, and a note that says why."""
-    if options.method != AUTO:
-        cls = detector_class(options.method) if isinstance(options.method, str) else type(options.method)
-        if options.ordered and not issubclass(cls, SeriesDetector):
-            message = "ordered says that rows are in order of time, but this method judges rows one by one."
-            raise TableError(f"{message} Leave it out, or take method sensors.", "ordered")
-        return options.method, []
-    reason = _no_series(options, table)
-    if reason:
-        return DEFAULT_METHOD, [Note("method", f"Rows are judged one by one (method {DEFAULT_METHOD}): {reason}.", 1)]
-    message = (
-        f"Sensors are judged by each other over time (method {SERIES_METHOD}), as the rows are in order of time. "
-        f"--method {DEFAULT_METHOD} judges rows one by one, --method {PAPERS_METHOD} is the paper's NS-NMF."
-    )
-    return SERIES_METHOD, [Note("method", message, 1)]
-
-
 def _no_series(options: FitOptions, table: Table) -> str:
-    """Return why a table is not judged as a series; "" if it is."""
+    """Return why a table is not scored as a series; "" if it is."""
     n = len(table.values)
     if options.parameters and any(value is not None for value in options.parameters.values()):
         return "parameters of a method are given"
@@ -244,16 +317,16 @@ def _no_series(options: FitOptions, table: Table) -> str:
     return ""
 
 
-def _about_learnt_faults(truth: Truth | None, trained: BoolArray) -> list[Note]:
-    """Return a note on known faults among the rows that others are to be judged by."""
+def _about_fitted_faults(truth: Truth | None, trained: BoolArray) -> list[Note]:
+    """Return a note on known faults among the rows that others are to be scored by."""
     count = 0 if truth is None else int((truth.faults & trained).sum())
     if not count:
         return []
     message = (
-        f"Known faults among the {int(trained.sum()):,} rows learnt from: {count:,}. Rows like these will not stand "
+        f"Known faults among the {int(trained.sum()):,} rows fitted to: {count:,}. Rows like these will not stand "
         f"out; learn from good rows (--train-until, --train-rule)."
     )
-    return [Note("faults learnt", message, count)]
+    return [Note("faults fitted", message, count)]
 
 
 def _about_inputs(detector: Any, p: int, named: bool) -> list[Note]:
@@ -275,7 +348,7 @@ def _about_inputs(detector: Any, p: int, named: bool) -> list[Note]:
     return [Note("groups", message, groups)]
 
 
-@takes(LookOptions)
+@keyword_options(LookOptions)
 def look(source: Any, **given: Any) -> DataSummary:
     """Say what is understood of a table before anything is scored: the first part of `detect`.
 
@@ -317,11 +390,10 @@ def look(source: Any, **given: Any) -> DataSummary:
     >>> print(data.doubts[0])
     Dates in column 'time' were read with the day first, as the order of the rows suggests, though the month could be first; day_first=False changes it.
     """  # noqa: E501
-    job = Job.of(_as_fit(read_options(LookOptions, given)))
-    return job.prepare(source, this_table_only=True).prepared.data
+    return FitPlan.of(read_options(LookOptions, given)).look(source)
 
 
-@takes(DetectOptions)
+@keyword_options(DetectOptions)
 def detect(source: Any, **given: Any) -> Findings:
     """Find what is anomalous in a table, when, what belongs together, and which variables are behind it.
 
@@ -343,12 +415,12 @@ def detect(source: Any, **given: Any) -> Findings:
         cannot use them so leaves them out. The method sensors also takes columns for drivers that are named like the
         weather, the inflow, the grid or a set point, and a note says which; `roles` changes it.
     fault_values, unknown_values : value or values
-        Of the label, those that mean a fault, and those of rows of which nothing is known, which are judged but not
+        Of the label, those that mean a fault, and those of rows of which nothing is known, which are scored but not
         counted. With `fault_values` all others are normal; without, see `penstock.explain.known_faults`.
     since, until : time, or row number (from 0) of a table without time
         Use no other rows. Both ends are included; of a day or a month, all of it.
     exclude_periods : "START..END", or several of these, or of pairs
-        Periods, such as maintenance, that are neither learnt from nor judged. Times or row numbers as for `since`.
+        Periods, such as maintenance, that are neither fitted to nor scored. Times or row numbers as for `since`.
     units : mapping, DataFrame or path, optional
         The unit of each variable (columns name and unit), for explanations; else from names such as "flow [m³/s]".
     method : name or detector
@@ -361,22 +433,22 @@ def detect(source: Any, **given: Any) -> Findings:
     parameters : mapping, optional
         Parameters for a method given by name; those left out have the defaults of its class.
     modes : column, rule, "name: rule", several of these, or a mapping of names to rules
-        Operating modes, each of which is judged by a model of its own: "power > 5", "state". A column whose values are
+        Operating modes, each of which is scored by a model of its own: "power > 5", "state". A column whose values are
         the modes is no input (unless in `keep`), as it never changes within one. At most 50 rules, or 20 values.
     skip_modes : names
-        Modes that are not judged. Rows for which no rule holds are of the mode "other".
+        Modes that are not scored. Rows for which no rule holds are of the mode "other".
     settle : duration or number of rows, optional
         Leave out the rows around a change of mode: the last one before it, and of the new mode the first so many rows,
         or those less than this after its first row.
     train_until, train_rule : time, or row number of a table without time; rule
-        A period that is known to be good. It alone is learnt from, and findings are among the other rows. Of a day or a
+        A period that is known to be good. It alone is fitted to, and findings are among the other rows. Of a day or a
         month without a time, all of it. Rules compare also `time` and `row`, the row number.
     top : int, optional
-        The number of findings. If neither this nor a threshold is given: of a series, the rows as high as at most one
-        episode that chance gives in a period of this length (or of that learnt from, if longer); else 100 rows, the
-        paper's list, but at most a twentieth of all, and with a training period the threshold "auto".
+        The number of findings. If neither this nor a threshold is given: of a series, rows so high that chance would
+        show at most one such episode in this period (or in that fitted to, if longer); else 100 rows, the paper's list,
+        but at most a twentieth of all, and with a training period the threshold "auto".
     threshold : "auto", share of rows or `penstock.thresholds.Threshold`, optional
-        As `contamination` of the detectors; learnt from the training rows. For "detector" with a training period, a
+        As `contamination` of the detectors; fitted to the training rows. For "detector" with a training period, a
         share is that of normal rows, so the rate of false alarms (`Detector.set_false_alarm_rate`); n training rows
         cannot show rates below 1/(n + 1), which are extrapolated.
     gap : duration or number of rows, optional
@@ -426,17 +498,12 @@ def detect(source: Any, **given: Any) -> Findings:
     >>> why["variable"], why["unit"], why["direction"]
     ('bearing [°C]', '°C', 'above')
     """
-    options = read_options(DetectOptions, given)
-    cut = Cut.of(options, new_only=options.train_until is not None or options.train_rule is not None)
-    job = Job.of(options)
-    model, prepared, learnt = job.fit(source, judged_alone=not cut.new_only, this_table_only=True)
-    settings = dict(model.settings) | _describe_cut(options)
-    return judge(model, prepared, learnt, cut, settings, options.progress or _LOGGER.info)
+    return FitPlan.of(read_options(DetectOptions, given)).detect(source)
 
 
-@takes(FitOptions)
+@keyword_options(FitOptions)
 def fit_model(source: Any, **given: Any) -> Model:
-    """Learn from a table what is usual, to judge other tables later: the first half of `detect`.
+    """Fit a table, to score other tables later: the first half of `detect`.
 
     Parameters
     ----------
@@ -456,7 +523,7 @@ def fit_model(source: Any, **given: Any) -> Model:
     Returns
     -------
     Model
-        For `score`, or `save` and `penstock.load_model`.
+        For `score`, or `save` and `penstock.load`.
 
     Examples
     --------
@@ -469,17 +536,17 @@ def fit_model(source: Any, **given: Any) -> Model:
     >>> score(model, new).top().index.tolist()
     [7]
     """
-    return Job.of(read_options(FitOptions, given)).fit(source)[0]
+    return FitPlan.of(read_options(FitOptions, given)).fit(source)
 
 
-@takes(ScoreOptions).second
+@keyword_options(ScoreOptions).after_two
 def score(model: Model, source: Any, **given: Any) -> Findings:
-    """Judge a table by a model: the second half of `detect`.
+    """Score a table by a model: the second half of `detect`.
 
     Parameters
     ----------
     model : Model
-        Of `fit_model`, or `penstock.load_model`.
+        Of `fit_model`, or `penstock.load`.
     source : as in `detect`
         New data with the columns that the model knows; one row is enough. It is read as the training data were.
     label : str, optional
@@ -512,60 +579,4 @@ def score(model: Model, source: Any, **given: Any) -> Findings:
     >>> findings.flags.tolist(), findings.explain(1).variables["variable"].iloc[0]
     ([True], 'c')
     """
-    options = read_options(ScoreOptions, given)
-    cut = Cut.of(options)
-    periods = Periods.of(options.since, options.until, options.exclude_periods)
-    labels = LabelValues.of(options.fault_values, options.unknown_values)
-    refuse_read_already(source, options)
-    progress = options.progress or _LOGGER.info
-    how = model.reading.for_new_data(options)
-    table = periods.read_from(how.read(source, progress, fewest_rows=1, group_needed=options.group is not None))
-    truth = labels.read(table)
-    excluded, notes = periods.excluded(table)
-    checks = check_table(input_columns(model.inputs, table), progress)
-    prepared = prepare(table, checks, model.inputs, model.modes, notes, excluded, truth, model.units)
-    before = _describe_reading(replace(model.reading, columns=None, exclude=()))  # the inputs stay what they were
-    settings = {name: value for name, value in model.settings.items() if name not in before} | {
-        "source": table.source,
-        "rows": len(table.values),
-        "learnt from": model.settings.get("source"),
-        **_describe_reading(how),
-        **periods.described(),
-        **labels.described(),
-        **_describe_cut(options),
-    }
-    return judge(model, prepared, None, cut, settings, progress)
-
-
-def check_options(options: LookOptions | FitOptions | ScoreOptions) -> None:
-    """Raise for options that cannot be used, as far as that can be said before a table is read.
-
-    Raises ValueError: with the name of the option as its `parameter`.
-    """
-    if isinstance(options, CutOptions):
-        Cut.of(options)
-    if isinstance(options, LookOptions):
-        Job.of(_as_fit(options))
-    if isinstance(options, FitOptions):
-        check_modes(options.modes, as_names(options.skip_modes), Job.of(options).settle)
-
-
-def _as_fit(options: LookOptions) -> FitOptions:
-    return FitOptions(**{each.name: getattr(options, each.name) for each in fields(options)})
-
-
-def _describe_reading(reading: Reading) -> dict[str, Any]:
-    """Return how a source was read, where that is not the default."""
-    given = {each.name: (getattr(reading, each.name), each.default) for each in fields(reading)}
-    if reading.query is not None:
-        given["query"] = (public_query(reading.query), None)
-    return {
-        name: shown_names(value) if isinstance(value, tuple) else shown(value)
-        for name, (value, default) in given.items()
-        if value != default and name not in ("max_bytes", *LEARNT)
-    }
-
-
-def _describe_cut(options: CutOptions) -> dict[str, Any]:
-    threshold = None if options.threshold is None else str(options.threshold)
-    return {"top": options.top, "threshold": threshold, "gap": shown(options.gap)}
+    return ScorePlan.of(read_options(ScoreOptions, given)).score(model, source)

@@ -1,4 +1,4 @@
-"""Explain the events of one table, and describe what the model of each mode has learnt."""
+"""Explain the events of one table, and describe what the model of each mode has fitted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pandas as pd
 
 from penstock._types import BoolArray, FloatArray, IndexArray
 from penstock.columns import InputRole
-from penstock.detection._parts import SIMILAR, JudgedPart, SimilarRows, are_usual, rebuilds, to_compare
+from penstock.detection._parts import SIMILAR, ScoredPart, SimilarRows, are_usual, to_compare
 from penstock.detectors.views import VIEWS
 from penstock.explain import (
     Group,
@@ -32,7 +32,7 @@ from penstock.explain import (
 from penstock.graph.search import RowSearch, search_over
 
 if TYPE_CHECKING:
-    from penstock.detection.findings import Findings
+    from penstock.detection.findings import Explained, Findings
 
 MOST_EXPLAINED = 100
 _FEWEST_EXPLAINED, _ROWS_READ = 20, 20_000_000  # each explanation reads all rows: of a long table fewer
@@ -40,7 +40,7 @@ _N_VARIABLES = 8
 _SETTING = ("variable", "unit", "before", "after", "share")
 _LARGE_SHARE = 0.1  # of a setting that did not change with the event
 _MOST_NODES = 2_000  # of a drawing
-_SAMPLE = 5_000  # rows whose groups are described, of a table that was not learnt from
+_SAMPLE = 5_000  # rows whose groups are described, of a table that was not fitted to
 _VIEWS = {
     "coarse": "far from most rows",
     "fine": "far from all typical rows",
@@ -135,7 +135,7 @@ class ModeGroups:
     findings: IndexArray  # (K,) how many findings belong to each group
     low: FloatArray  # (p,) the smallest reading of each input among the rows described
     high: FloatArray  # (p,) the largest
-    about: str  # which rows these are: "rows", "of the rows learnt from" or "every 3th row"
+    about: str  # which rows these are: "rows", "of the rows fitted to" or "every 3th row"
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,23 +147,23 @@ class ModeTree:
     drawing: TreeDrawing
 
 
-def add_explanations(findings: Findings, most: int | None) -> Findings:
-    """Return the findings with explanations of the most severe events, and of the model.
+def explain_findings(findings: Findings, most: int | None) -> Explained:
+    """Explain the most severe events, and the models.
 
     most : how many events are explained. None: 100, of a long table fewer, but at least 20. 0: nothing is explained.
     """
     if most is None:
         most = min(MOST_EXPLAINED, max(_FEWEST_EXPLAINED, _ROWS_READ // max(1, len(findings.scores))))
     elif most == 0:
-        return findings
+        return findings.explained
     explainer = _Explainer(findings)
     events = sorted(int(event) for event in findings.events["rank"].sort_values().index[:most])
     return replace(
-        findings,
-        explanations={event: explainer.explain(event) for event in events},
+        findings.explained,
+        events={event: explainer.explain(event) for event in events},
         rule_tree=_rule_tree(findings),
-        groups=tuple(filter(None, (_mode_groups(findings, judged) for judged in findings.parts))),
-        trees=tuple(filter(None, (_mode_tree(findings, judged) for judged in findings.parts))),
+        groups=tuple(filter(None, (_mode_groups(findings, each) for each in findings.rows.parts))),
+        trees=tuple(filter(None, (_mode_tree(findings, each) for each in findings.rows.parts))),
     )
 
 
@@ -179,16 +179,16 @@ def explain(findings: Findings, event: int) -> Explanation:
 class _ModeRows:
     """The rows of one mode that an event is compared with; what several events need is computed once."""
 
-    def __init__(self, findings: Findings, judged: JudgedPart) -> None:
-        self.part, self.learnt = judged.part, judged.learnt
-        self.along_tree = rebuilds(judged.part.detector) and hasattr(judged.part.detector, "tree_")
-        self._findings, self._rows, self._values = findings, judged.rows, findings.values.to_numpy()
+    def __init__(self, findings: Findings, each: ScoredPart) -> None:
+        self.part, self.fitted = each.part, each.fitted
+        self.along_tree = each.part.can.rebuilds and hasattr(each.part.detector, "tree_")
+        self._findings, self._rows, self._values = findings, each.rows, findings.inputs.values.to_numpy()
 
     @cached_property
     def normal(self) -> tuple[BoolArray, NormalSample]:
         """The rows that are no findings, and some of them, sorted."""
         findings, is_normal = self._findings, np.zeros(len(self._values), dtype=np.bool_)
-        is_normal[self._rows] = findings.judged[self._rows] & ~findings.flags[self._rows]
+        is_normal[self._rows] = findings.rows.scored[self._rows] & ~findings.flags[self._rows]
         return is_normal, NormalSample.drawn_from(self._values, is_normal)
 
     def nearest_usual(self, position: int, compared: FloatArray, n: int) -> tuple[IndexArray, FloatArray, IndexArray]:
@@ -196,54 +196,54 @@ class _ModeRows:
 
         compared : its readings by which others are similar, of a detector whose tree is not used.
         """
-        if self.learnt is None or not self._is_usual.any():
+        if self.fitted is None or not self._is_usual.any():
             return np.zeros(0, dtype=np.intp), np.zeros(0), np.zeros(0, dtype=np.intp)
         if not self.along_tree:
             near, distances = (found[0] for found in self._similar.nearest(compared, n))
             seen = near >= 0
-            return self.learnt[self._is_usual][near[seen]], distances[seen], np.ones(int(seen.sum()), dtype=np.intp)
-        node, apart, steps = self._node_of(position, self.learnt)
+            return self.fitted[self._is_usual][near[seen]], distances[seen], np.ones(int(seen.sum()), dtype=np.intp)
+        node, apart, steps = self._node_of(position, self.fitted)
         own = np.full(int(steps and self._is_usual[node]), node)  # the walk leaves out where it starts
         walk = self._walker.nearest_normal([node], self._is_usual, n=n - len(own))
         lengths = np.append(np.zeros(len(own)), walk.lengths)
         edges = np.append(np.zeros(len(own), dtype=np.intp), walk.steps)
-        return self.learnt[np.append(own, walk.nodes)], lengths + apart, edges + steps
+        return self.fitted[np.append(own, walk.nodes)], lengths + apart, edges + steps
 
-    def _node_of(self, position: int, learnt: IndexArray) -> tuple[int, float, int]:
-        """Return the node of a row in the tree (the nearest one, if not learnt), how far it is, in how many steps."""
-        place = int(np.searchsorted(learnt, position))
-        if place < len(learnt) and learnt[place] == position:
+    def _node_of(self, position: int, fitted: IndexArray) -> tuple[int, float, int]:
+        """Return the node of a row in the tree (the nearest one, if not fitted), how far it is, in how many steps."""
+        place = int(np.searchsorted(fitted, position))
+        if place < len(fitted) and fitted[place] == position:
             return place, 0.0, 0
-        near, distances = self._learnt_rows.nearest(self.part.scaled(self._values[[position]]), 1)
+        near, distances = self._fitted_rows.nearest(self.part.scaled(self._values[[position]]), 1)
         return max(int(near[0, 0]), 0), float(distances[0, 0]), 1  # any, infinitely far, if none shares a reading
 
     @cached_property
     def _is_usual(self) -> BoolArray:
-        assert self.learnt is not None
-        return are_usual(self.learnt, self._findings.scores, self._findings.flags)
+        assert self.fitted is not None
+        return are_usual(self.fitted, self._findings.scores, self._findings.flags)
 
     @cached_property
     def _walker(self) -> TreeWalker:
         return TreeWalker(self.part.detector.tree_)
 
     @cached_property
-    def _learnt_rows(self) -> RowSearch:
-        return search_over(self.part.scaled(self._values[self.learnt]))
+    def _fitted_rows(self) -> RowSearch:
+        return search_over(self.part.scaled(self._values[self.fitted]))
 
     @cached_property
     def _similar(self) -> SimilarRows:
-        assert self.learnt is not None
-        return SimilarRows(self.part, self._values[self.learnt[self._is_usual]])
+        assert self.fitted is not None
+        return SimilarRows(self.part, self._values[self.fitted[self._is_usual]])
 
 
 class _Explainer:
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
-        self._values, self._expected = findings.values.to_numpy(), findings.expected.to_numpy()
-        self._places = {name: place for place, name in enumerate(findings.names)}
-        self._units = [findings.units.get(name, "") for name in findings.names]
-        self._modes = {judged.part.mode: _ModeRows(findings, judged) for judged in findings.parts}
-        roles = {name: findings.inputs.role_of(name) for name in findings.names}
+        self._values, self._expected = findings.inputs.values.to_numpy(), findings.inputs.expected.to_numpy()
+        self._places = {name: place for place, name in enumerate(findings.inputs.names)}
+        self._units = [findings.inputs.units.get(name, "") for name in findings.inputs.names]
+        self._modes = {each.part.mode: _ModeRows(findings, each) for each in findings.rows.parts}
+        roles = {name: findings.inputs.choice.role_of(name) for name in findings.inputs.names}
         self._states = {name: role for name, role in roles.items() if role.levels}
 
     def explain(self, event: int) -> Explanation:
@@ -252,16 +252,16 @@ class _Explainer:
             numbers = f"There is no event {event!r}: they are numbered from 1 to {last}."
             raise KeyError(numbers if last else "There are no events.")
         event, peak = int(event), int(findings.events["peak_row"].loc[event])
-        rows = findings.grouped.rows_of(event)
-        rows = rows[findings.modes[rows] == findings.modes[peak]]  # what counts as one differs between modes
-        mode = self._modes[findings.modes[peak]]
+        rows = findings.rows.grouped.rows_of(event)
+        rows = rows[findings.rows.modes[rows] == findings.rows.modes[peak]]  # what counts as one differs between modes
+        mode = self._modes[findings.rows.modes[peak]]
         every = self._variables(event, rows, mode)
-        is_cause = every["variable"].isin(findings.inputs.causes)
+        is_cause = every["variable"].isin(findings.inputs.choice.causes)
         variables = every[is_cause].head(_N_VARIABLES).reset_index(drop=True)
         neighbors, views = self._neighbors(peak, mode), None
         settings = self._settings(event, peak, dict(zip(every["variable"], every["share"], strict=True)))
-        if findings.contributions is not None:
-            added = findings.contributions.of(np.array([peak])).views[0]
+        if findings.rows.contributions is not None:
+            added = findings.rows.contributions.of(np.array([peak])).views[0]
             views = dict(zip(VIEWS, added.tolist(), strict=True))
         return Explanation(
             event,
@@ -271,7 +271,7 @@ class _Explainer:
             self._rule(rows, mode, variables),
             views,
             "" if views is None else seen_as(views),
-            findings.rebuilt,
+            findings.inputs.rebuilt,
             mode.along_tree,
             settings,
             tuple(_setting_text(row, self._states.get(row["variable"])) for row in settings.to_dict("records")),
@@ -282,17 +282,17 @@ class _Explainer:
         """Return all variables with a share of the event's scores where that is known, else of its squared residual."""
         findings = self._findings
         actual, expected = self._values[rows], self._expected[rows]
-        names, units = findings.names, self._units
+        names, units = findings.inputs.names, self._units
         found = rank_variables(actual, expected, mode.part.scale, names, units, n=len(names))
-        shares = None if findings.shares is None else findings.shares[event - 1]
+        shares = None if findings.explained.shares is None else findings.explained.shares[event - 1]
         if shares is not None and not np.isnan(shares).any():
             # Also those that are as expected; where they are not, at the row where they are farthest off.
             farthest = dict(zip(found["variable"], found["row"], strict=True))
             chosen = np.argsort(-shares, kind="stable")
             chosen = chosen[shares[chosen] > 0]
-            weights = findings.evidence[rows] if findings.evidence is not None else None
-            if findings.contributions is not None:
-                weights = findings.contributions.of(rows).variables
+            weights = findings.rows.evidence[rows] if findings.rows.evidence is not None else None
+            if findings.rows.contributions is not None:
+                weights = findings.rows.contributions.of(rows).variables
             assert weights is not None  # where there are shares, there is one or the other
             adds_most = weights.argmax(axis=0)
             row = np.array([farthest.get(names[j], adds_most[j]) for j in chosen], dtype=np.intp)
@@ -303,33 +303,33 @@ class _Explainer:
     def _settings(self, event: int, peak: int, shares: Mapping[str, float]) -> pd.DataFrame:
         """Return the settings that changed with an event, or have a large share, the largest first."""
         findings = self._findings
-        span = findings.grouped.span_of(event)
+        span = findings.rows.grouped.span_of(event)
         start = findings.table.span_of(span.start).start
         lines = []
-        for name in findings.inputs.settings if findings.inputs.causes != findings.names else ():
-            readings = findings.values[name].to_numpy()
+        for name in findings.inputs.choice.settings if findings.inputs.choice.causes != findings.inputs.names else ():
+            readings = findings.inputs.values[name].to_numpy()
             earlier = readings[start : span.start]
             known = earlier[~np.isnan(earlier)]
             before, inside = known[-1] if len(known) else np.nan, readings[span]
             other = inside[~np.isnan(inside) & (inside != before)] if len(known) else inside[:0]
             after = readings[peak] if readings[peak] != before or not len(other) else other[0]
             if len(other) or shares.get(name, 0.0) >= _LARGE_SHARE:
-                lines.append((name, findings.units.get(name, ""), before, after, shares.get(name, 0.0)))
+                lines.append((name, findings.inputs.units.get(name, ""), before, after, shares.get(name, 0.0)))
         found = pd.DataFrame(lines, columns=list(_SETTING))
         return found.sort_values("share", ascending=False, kind="stable", ignore_index=True)
 
     def _rule(self, rows: IndexArray, mode: _ModeRows, variables: pd.DataFrame) -> Rule | None:
         findings = self._findings
-        if variables.empty and findings.inputs.causes != findings.names:
+        if variables.empty and findings.inputs.choice.causes != findings.inputs.names:
             return None  # a rule would be about settings
         is_event = np.zeros(len(self._values), dtype=np.bool_)
         is_event[rows] = True
         is_normal, sample = mode.normal
-        shares = variables.set_index("variable")["share"].reindex(findings.names, fill_value=0.0).to_numpy()
+        shares = variables.set_index("variable")["share"].reindex(findings.inputs.names, fill_value=0.0).to_numpy()
         return find_rule(
             self._values,
             is_event,
-            findings.names,
+            findings.inputs.names,
             is_normal=is_normal,
             units=self._units,
             weights=shares,
@@ -338,7 +338,7 @@ class _Explainer:
 
     def _neighbors(self, peak: int, mode: _ModeRows) -> pd.DataFrame:
         findings = self._findings
-        compared = to_compare(np.array([peak]), self._values, findings.contributions)
+        compared = to_compare(np.array([peak]), self._values, findings.rows.contributions)
         positions, distances, steps = mode.nearest_usual(peak, compared, SIMILAR)
         columns: dict[str, Any] = {"position": positions, "row": findings.table.values.index[positions]}
         if findings.table.time is not None:
@@ -388,44 +388,44 @@ def state_in_words(row: Mapping[Any, Any], state: InputRole) -> str:
 
 
 def _rule_tree(findings: Findings) -> RuleTree | None:
-    rows, names = np.flatnonzero(findings.judged), list(findings.inputs.causes)
+    rows, names = np.flatnonzero(findings.rows.scored), list(findings.inputs.choice.causes)
     if not findings.flags.any() or findings.flags[rows].all():
         return None
-    units = [findings.units.get(name, "") for name in names]
-    return grow_tree(findings.values[names].to_numpy()[rows], findings.flags[rows], names, units=units)
+    units = [findings.inputs.units.get(name, "") for name in names]
+    return grow_tree(findings.inputs.values[names].to_numpy()[rows], findings.flags[rows], names, units=units)
 
 
-def _mode_groups(findings: Findings, judged: JudgedPart) -> ModeGroups | None:
-    """Describe the latent groups of a mode by the rows learnt from, or by rows of the table."""
-    detector = judged.part.detector
+def _mode_groups(findings: Findings, each: ScoredPart) -> ModeGroups | None:
+    """Describe the latent groups of a mode by the rows fitted to, or by rows of the table."""
+    detector = each.part.detector
     if not hasattr(detector, "components_"):
         return None
-    values = findings.values.to_numpy()
-    if judged.learnt is not None and hasattr(detector, "embedding_"):
-        rows, weights = judged.learnt, detector.embedding_
-        about = "rows" if len(rows) == len(judged.rows) else "of the rows learnt from"
-    elif hasattr(detector, "transform") and len(judged.rows):
-        step = -(-len(judged.rows) // _SAMPLE)
-        rows = judged.rows[::step]
+    values = findings.inputs.values.to_numpy()
+    if each.fitted is not None and hasattr(detector, "embedding_"):
+        rows, weights = each.fitted, detector.embedding_
+        about = "rows" if len(rows) == len(each.rows) else "of the rows fitted to"
+    elif hasattr(detector, "transform") and len(each.rows):
+        step = -(-len(each.rows) // _SAMPLE)
+        rows = each.rows[::step]
         weights, about = detector.transform(values[rows]), "rows" if step == 1 else f"every {step}th row"
     else:
         return None
     scaling = getattr(detector, "scaling_", None)
     undo = (lambda scaled: scaled) if scaling is None else scaling.undo
-    groups = describe_groups(weights, detector.components_, undo, findings.names)
+    groups = describe_groups(weights, detector.components_, undo, findings.inputs.names)
     belongs = group_of_row(weights, detector.components_)
     found = np.bincount(belongs[(belongs >= 0) & findings.flags[rows]], minlength=len(groups))
     known = np.isfinite(values[rows])
     low = np.where(known, values[rows], np.inf).min(axis=0, initial=np.inf)
     high = np.where(known, values[rows], -np.inf).max(axis=0, initial=-np.inf)
-    return ModeGroups(judged.part.mode, groups, found, low, high, about)
+    return ModeGroups(each.part.mode, groups, found, low, high, about)
 
 
-def _mode_tree(findings: Findings, judged: JudgedPart) -> ModeTree | None:
+def _mode_tree(findings: Findings, each: ScoredPart) -> ModeTree | None:
     """Draw the tree of a mode whose detector has one over rows of this table; findings are drawn by themselves."""
-    tree, learnt = getattr(judged.part.detector, "tree_", None), judged.learnt
-    if tree is None or learnt is None or not tree.n_nodes == len(learnt) > 1:
+    tree, fitted = getattr(each.part.detector, "tree_", None), each.fitted
+    if tree is None or fitted is None or not tree.n_nodes == len(fitted) > 1:
         return None
-    found = np.flatnonzero(findings.flags[learnt])
-    most_severe = found[np.argsort(-findings.scores[learnt[found]], kind="stable")]
-    return ModeTree(judged.part.mode, learnt, tree_layout(tree, most=_MOST_NODES, keep=most_severe))
+    found = np.flatnonzero(findings.flags[fitted])
+    most_severe = found[np.argsort(-findings.scores[fitted[found]], kind="stable")]
+    return ModeTree(each.part.mode, fitted, tree_layout(tree, most=_MOST_NODES, keep=most_severe))

@@ -3,33 +3,33 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pandas as pd
 
 from penstock.columns import Encoding, InputChoice, InputRole, LeftOut, parse_rule
-from penstock.detection._parts import ALL, MOST_REFERENCES, Part, is_scaled_before, rebuilds
-from penstock.detection._preparing import LEARNT, Reading
+from penstock.detection._parts import ALL, MOST_REFERENCES, Abilities, ModePart
+from penstock.detection._preparing import FROM_DATA, ReadSettings
 from penstock.detection.model import Model
 from penstock.detection.modes import CHANGING, MOST_RULES, OTHER, UNKNOWN, ModePlan, refuse_names
-from penstock.detectors import MONITOR, SeriesMonitor, restore, restore_monitor, state_of
+from penstock.detectors import MONITOR, restore, restore_monitor, state_of
 from penstock.explain import MOST_LABELS, Label
 from penstock.io import Alignment, AlignOptions, TimeOptions, TimeReader, as_zone
 from penstock.prepare import SCALING, unpack_scaling
 from penstock.storage import Record, StorageError, pack_fields, read_state, write_state
 
 KIND = "model"
-_NONE = type(None)
-_PLAIN = (_NONE, bool, int, float, str)
-_READING = {
-    "time": (_NONE, str, list), "columns": (_NONE, list), "exclude": (list,), "label": (_NONE, str),
-    "group": (_NONE, str),
-    "timezone": (_NONE, str), "strict": (bool,), "day_first": (_NONE, bool), "separator": (_NONE, str),
-    "decimal": (_NONE, str), "thousands": (_NONE, str), "encoding": (_NONE, str), "sheet": (_NONE, str),
-    "max_bytes": (_NONE, int), "missing": (list,), "time_format": (_NONE, str), "names": (list,),
-    "step": (_NONE, str), "hold": (_NONE, str),
-}  # fmt: skip
+_PLAIN = (type(None), bool, int, float, str)
+_READING = {  # what a file may hold of each setting
+    name: [
+        list if get_origin(kind) is tuple else kind
+        for kind in (get_args(given) if isinstance(given, UnionType) else (given,))
+    ]
+    for name, given in get_type_hints(ReadSettings).items()
+    if name not in (*FROM_DATA, "query")
+}
 
 
 def save_model(model: Model, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
@@ -91,48 +91,12 @@ def load(path: str | os.PathLike[str]) -> Any:
     raise StorageError(f"Cannot load {os.fspath(path)}: it holds a {kind!r:.80}, not a detector or a model")
 
 
-def load_model(path: str | os.PathLike[str]) -> Model:
-    """Load a model of `penstock fit`.
-
-    Parameters
-    ----------
-    path : path
-        A file that `Model.save` or `penstock fit` wrote. It is checked, and nothing in it is executed.
-
-    Returns
-    -------
-    Model
-
-    Raises
-    ------
-    penstock.storage.StorageError
-        If the file holds a detector: `penstock.load` opens both.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import penstock
-    >>> table = penstock.datasets.load_plant().table
-    >>> path = f"{tempfile.mkdtemp()}/plant.model"
-    >>> penstock.fit_model(table, method="norm").save(path)
-    >>> load_model(path).parts[0].detector
-    NormScore()
-    """
-    model = load(path)
-    if not isinstance(model, Model):
-        kind = "monitor" if isinstance(model, SeriesMonitor) else "detector"
-        raise StorageError(
-            f"Cannot load {os.fspath(path)}: it holds a {kind}, {type(model).__name__}, not a model of penstock fit"
-        )
-    return model
-
-
 def _pack(model: Model) -> dict[str, Any]:
     settle = model.modes.settle
     return {
         "reading": {
             **{name: _plain(getattr(model.reading, name)) for name in _READING},
-            **{name: _state(getattr(model.reading, name)) for name in LEARNT},
+            **{name: _state(getattr(model.reading, name)) for name in FROM_DATA},
         },
         "inputs": _pack_inputs(model.inputs),
         "modes": {
@@ -170,7 +134,7 @@ def _unpack(record: Record) -> Model:
         raise StorageError("a model has one part for each mode")
     names = [name for name, _ in modes.rules]
     possible = {*names, OTHER} - {*modes.skip} if names else {ALL}
-    for part in parts:  # a row that is judged must be able to have its mode
+    for part in parts:  # a row that is scored must be able to have its mode
         if part.mode in (*modes.skip, UNKNOWN, CHANGING) if modes.column is not None else part.mode not in possible:
             raise StorageError(f"a part is of a mode that no row has, {part.mode!r:.80}")
     units = record.value("units")
@@ -185,27 +149,28 @@ def _unpack(record: Record) -> Model:
     return Model(_unpack_reading(record.part("reading")), inputs, modes, parts, units, settings, labels=labels)
 
 
-def _unpack_part(record: Record, inputs: InputChoice) -> Part:
+def _unpack_part(record: Record, inputs: InputChoice) -> ModePart:
     record.require_fields("mode", "usual", "scaled_before", "reference", "detector")
     detector = restore(record.value("detector"))
     # One for streams may have been saved in its warm-up, without scores.
     scored = getattr(detector, "is_warm", True) and np.isfinite(getattr(detector, "scores_", np.nan)).any()
     if getattr(detector, "n_features_in_", None) != len(inputs.names) or not scored:
         raise StorageError(f"the detector of mode {record.text('mode')!r:.80} is not fitted to the inputs")
+    can = Abilities.of(detector)
     usual = record.number("usual", least=0.0)
     if usual == 0:
         raise record.error("usual", "positive")
     scaling = unpack_scaling(record.optional_part("scaled_before"), len(inputs.names))
-    if (scaling is not None) != is_scaled_before(detector):
+    if (scaling is not None) != can.scaled_before:
         raise record.error("scaled_before", "a range for a detector of streams, and None for others")
-    if not rebuilds(detector):
+    if not can.rebuilds:
         reference = record.array("reference", np.float64, (None, len(inputs.names)), missing=True)
         if not 0 < len(reference) <= MOST_REFERENCES:
             raise record.error("reference", f"1 to {MOST_REFERENCES:,} rows")
-        return Part(record.text("mode"), detector, usual, scaling, reference)
+        return ModePart(record.text("mode"), detector, usual, scaling, reference)
     if record.value("reference") is not None:
         raise record.error("reference", "None for a detector that rebuilds rows")
-    return Part(record.text("mode"), detector, usual, scaling)
+    return ModePart(record.text("mode"), detector, usual, scaling)
 
 
 def _pack_inputs(inputs: InputChoice) -> dict[str, Any]:
@@ -296,8 +261,8 @@ def _unpack_modes(record: Record) -> ModePlan:
     )
 
 
-def _unpack_reading(record: Record) -> Reading:
-    record.require_fields(*_READING, *LEARNT)
+def _unpack_reading(record: Record) -> ReadSettings:
+    record.require_fields(*_READING, *FROM_DATA)
     given: dict[str, Any] = {}
     for name, kinds in _READING.items():
         value = record.value(name)
@@ -308,7 +273,7 @@ def _unpack_reading(record: Record) -> Reading:
     TimeOptions(format=given["time_format"])
     AlignOptions.of(given["step"], given["hold"])
     clock, reader = record.optional_part("alignment"), record.value("time_reader")
-    return Reading(
+    return ReadSettings(
         **given,
         alignment=None if clock is None else Alignment.restore(clock),
         time_reader=None if reader is None else TimeReader.restore(reader),
@@ -316,8 +281,8 @@ def _unpack_reading(record: Record) -> Reading:
     )
 
 
-def _state(learnt: TimeReader | Alignment | tuple[str, ...] | None) -> Any:
-    return list(learnt) if isinstance(learnt, tuple) else None if learnt is None else learnt.state()
+def _state(fitted: TimeReader | Alignment | tuple[str, ...] | None) -> Any:
+    return list(fitted) if isinstance(fitted, tuple) else None if fitted is None else fitted.state()
 
 
 def _plain(value: Any) -> Any:

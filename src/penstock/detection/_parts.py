@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from penstock._types import BoolArray, FloatArray, IndexArray
-from penstock.detectors import Detector, OnlineNSNMF, SeriesDetector
 from penstock.detectors.views import VIEWS
 from penstock.graph.search import search_over
 from penstock.prepare import MinMaxScaling
@@ -23,15 +22,63 @@ ALL = "all"  # the mode of every row where none were asked for
 SIMILAR = 3  # rows whose mean is expected; an explanation shows them
 
 
+@dataclass(frozen=True)
+class Abilities:
+    """What a detector can do, read from what it has: the one place where detectors differ.
+
+    over_time : it scores rows in order of time.
+    by_sensor : and says how far each sensor is off: events are then put together as incidents.
+    rebuilds : it says what a row should have been.
+    explains : it says what each view and each variable adds to a score; 0 is then usual in every mode, and a score may
+        be negative.
+    takes_drivers : inputs may explain others without being scored.
+    scaled_before : rows are scaled before it gets them; see `ModePart`.
+    """
+
+    over_time: bool
+    by_sensor: bool
+    rebuilds: bool
+    explains: bool
+    takes_drivers: bool
+    scaled_before: bool
+
+    @classmethod
+    def of(cls, detector: Any) -> Abilities:
+        """Return what a detector can do; it need not be fitted.
+
+        >>> from penstock import Detector, NSNMF, SensorDetector
+        >>> [(can.by_sensor, can.rebuilds, can.explains) for can in map(Abilities.of, (SensorDetector(), NSNMF()))]
+        [(True, True, False), (False, True, False)]
+        >>> Abilities.of(Detector()).explains
+        True
+        """
+        kind = type(detector)
+        over_time = hasattr(kind, "judge_series")
+        by_sensor = over_time and detector.judges_sensors
+        return cls(
+            over_time=over_time,
+            by_sensor=by_sensor,
+            rebuilds=by_sensor or hasattr(kind, "inverse_transform"),
+            explains=hasattr(kind, "parts_"),
+            takes_drivers=hasattr(detector, "explaining"),
+            scaled_before=hasattr(kind, "is_warm") and detector.scale is not None,
+        )
+
+    @property
+    def keeps_constants(self) -> bool:
+        """Return whether an input that never moved is an input all the same, as later rows may move it."""
+        return self.takes_drivers or self.explains
+
+
 @dataclass(frozen=True, eq=False)
-class Part:
+class ModePart:
     """The model of one operating mode.
 
     usual : the score that counts as one when modes are ranked together: `usual_scores` where there are several modes,
-        else 1, so that a single model's scores stay what they are. 1 also for a detector whose scores compare by
-        themselves (`has_views`).
-    scaled_before : of a detector for streams, which by itself would know the range of its warm-up alone: the range of
-        all training rows, as the paper's data were scaled as a whole before they were streamed.
+        else 1, so that a single model's scores stay what they are. 1 also for a detector whose scores can be compared
+        between modes.
+    scaled_before : of a detector for streams, which would only know the range of its warm-up: the range of all training
+        rows, as the paper's data were scaled as a whole before they were streamed.
     reference : of a detector that rebuilds nothing: usual training rows in the user's units, by which a finding is
         compared; None for the others.
     """
@@ -42,38 +89,44 @@ class Part:
     scaled_before: MinMaxScaling | None = None
     reference: FloatArray | None = None
 
+    @property
+    def can(self) -> Abilities:
+        return Abilities.of(self.detector)
+
     def scores(self, values: FloatArray) -> FloatArray:
-        """Score rows that were not learnt, each by itself."""
+        """Score rows that were not fitted, one by one."""
         rows = values if self.scaled_before is None else self.scaled_before.apply(values)
         scores: FloatArray = self.detector.anomaly_score(rows) / self.usual
         return scores
 
     def expected(self, values: FloatArray) -> FloatArray:
-        """Return what a detector that `rebuilds` expects of rows that were not learnt."""
-        if is_series(self.detector):
-            found: FloatArray = self.detector.expected(values)
+        """Return what a detector that rebuilds expects of rows that were not fitted."""
+        found: FloatArray
+        if self.can.over_time:
+            found = self.detector.expected(values)
         else:
             found = self.detector.inverse_transform(self.detector.transform(values))
         return found
 
+    @property
+    def scaling(self) -> Any:
+        """Return how rows are scaled before distances are measured; None if they are not."""
+        return self.detector.model_.scale if self.can.over_time else self.scaled_before or self.detector.scaling_
+
     def scaled(self, values: FloatArray) -> FloatArray:
         """Return rows in the units in which distances are measured."""
-        if is_series(self.detector):
-            scaled: FloatArray = self.detector.model_.scale.apply(values)
-            return scaled
-        return values if self._scaling is None else self._scaling.apply(values)
+        scaled: FloatArray = values if self.scaling is None else self.scaling.apply(values)
+        return scaled
 
     @property
     def scale(self) -> FloatArray:
-        """Per input, what counts as one in a residual: the range that it was learnt in."""
-        if is_series(self.detector):
-            return self.detector.model_.scale.width * _SPREADS  # type: ignore[no-any-return]
-        return np.ones(self.detector.n_features_in_) if self._scaling is None else self._scaling.span
-
-    @property
-    def _scaling(self) -> MinMaxScaling | None:
-        scaling: MinMaxScaling | None = self.scaled_before or self.detector.scaling_
-        return scaling
+        """Per input, what counts as one in a residual: the range that it was fitted in."""
+        scale: FloatArray
+        if self.can.over_time:
+            scale = self.scaling.width * _SPREADS
+        else:
+            scale = np.ones(self.detector.n_features_in_) if self.scaling is None else self.scaling.span
+        return scale
 
     @property
     def training_scores(self) -> FloatArray:
@@ -81,20 +134,20 @@ class Part:
         return scores
 
     @property
-    def later_scores(self) -> FloatArray:
+    def new_row_scores(self) -> FloatArray:
         """Return the training scores that those of later rows are compared with."""
-        return self.detector.as_new_ if is_series(self.detector) else self.training_scores
+        return self.detector.as_new_ if self.can.over_time else self.training_scores
 
     def level(self, episodes: float) -> float | None:
-        """Return the score that so many episodes reach by chance in a record as long as that learnt from.
+        """Return the score that so many episodes reach by chance in a record as long as that fitted to.
 
-        None where that is not known. For detectors that judge series.
+        None where that is not known. For detectors that score rows over time.
         """
         rate = self.detector.later_rate_
         return None if rate is None else rate.score_expected(episodes, len(self.detector.scores_))
 
     def explained(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return (n, views) and (n, p): what each view and each variable adds to the score of a row (`has_views`)."""
+        """Return (n, views) and (n, p): what each view and each variable adds to a score, if the detector explains."""
         views, variables = np.zeros((len(values), len(VIEWS))), np.zeros(values.shape)
         for start in range(0, len(values), _ROWS_AT_ONCE):
             some = slice(start, start + _ROWS_AT_ONCE)
@@ -103,36 +156,18 @@ class Part:
         return views, variables
 
 
-def is_scaled_before(detector: Any) -> bool:
-    """Return whether rows are scaled before this detector sees them; see `Part`."""
-    return isinstance(detector, OnlineNSNMF) and detector.scale is not None
-
-
 @dataclass(frozen=True, eq=False)
-class JudgedPart:
+class ScoredPart:
     """A part and its rows in a table, as positions."""
 
-    part: Part
+    part: ModePart
     rows: IndexArray
-    learnt: IndexArray | None  # as the detector saw them (node i of its tree is `learnt[i]`); None: of another table
+    fitted: IndexArray | None  # as the detector saw them (node i of its tree is `fitted[i]`); None: of another table
 
-
-def rebuilds(detector: Any) -> bool:
-    """Return whether a detector says by itself what a row should have been."""
-    return hasattr(detector, "inverse_transform") or (is_series(detector) and detector.judges_sensors)
-
-
-def is_series(detector: Any) -> bool:
-    """Return whether a detector judges rows in order of time; see `SeriesDetector`."""
-    return isinstance(detector, SeriesDetector)
-
-
-def has_views(detector: Any) -> bool:
-    """Return whether a detector explains its scores by views and by variables, as `penstock.Detector` does.
-
-    Then 0 is usual in every mode, and a score may be negative.
-    """
-    return isinstance(detector, Detector)
+    @property
+    def new(self) -> IndexArray:
+        """Return the rows that were not fitted to."""
+        return self.rows if self.fitted is None else np.setdiff1d(self.rows, self.fitted)
 
 
 def reference_rows(rows: FloatArray, scores: FloatArray) -> FloatArray:
@@ -181,29 +216,27 @@ class Contributions:
         return found
 
 
-def contributions_of(parts: Sequence[JudgedPart], values: FloatArray, flags: BoolArray) -> Contributions:
+def contributions_of(parts: Sequence[ScoredPart], values: FloatArray, flags: BoolArray) -> Contributions:
     """Explain the scores of all findings by the detectors of the parts, which must have views."""
     rows = np.flatnonzero(flags)
     found = Contributions(rows, np.zeros((len(rows), len(VIEWS))), np.zeros((len(rows), values.shape[1])))
-    for judged in parts:
-        mine = np.isin(rows, judged.rows)
-        found.views[mine], found.variables[mine] = judged.part.explained(values[rows[mine]])
+    for each in parts:
+        mine = np.isin(rows, each.rows)
+        found.views[mine], found.variables[mine] = each.part.explained(values[rows[mine]])
     return found
 
 
-def rebuild(part: Part, values: FloatArray, new: IndexArray, learnt: IndexArray | None, expected: FloatArray) -> None:
-    """Fill in what the latent groups make of the part's rows; nothing for a detector without groups."""
-    detector = part.detector
-    if not rebuilds(detector):
+def rebuild(each: ScoredPart, values: FloatArray, expected: FloatArray) -> None:
+    """Fill in what the detector of a part expects of its rows; nothing if it does not rebuild rows."""
+    part, rows = each.part, each.new
+    if not part.can.rebuilds:
         return
-    if is_series(detector):
-        rows = new if learnt is None else np.union1d(new, learnt)
-        expected[rows] = detector.expected(values[rows])
-        return
-    if learnt is not None:
-        expected[learnt] = detector.inverse_transform(detector.embedding_)
-    if len(new):
-        expected[new] = part.expected(values[new])
+    if each.fitted is not None and part.can.over_time:
+        rows = np.union1d(rows, each.fitted)
+    elif each.fitted is not None:
+        expected[each.fitted] = part.detector.inverse_transform(part.detector.embedding_)
+    if len(rows):
+        expected[rows] = part.expected(values[rows])
 
 
 class SimilarRows:
@@ -213,7 +246,7 @@ class SimilarRows:
     nearest that lack the very reading that stands out.
     """
 
-    def __init__(self, part: Part, rows: FloatArray) -> None:
+    def __init__(self, part: ModePart, rows: FloatArray) -> None:
         known = [column[~np.isnan(column)] for column in rows.T]
         self.rows, self.medians = rows, np.array([np.median(each) if len(each) else np.nan for each in known])
         self._part = part
@@ -236,7 +269,7 @@ def to_compare(rows: IndexArray, values: FloatArray, contributions: Contribution
     return np.where(np.isnan(others).all(axis=1, keepdims=True), values[rows], others)
 
 
-def mean_of_similar(part: Part, compared: FloatArray, normal: FloatArray) -> FloatArray:
+def mean_of_similar(part: ModePart, compared: FloatArray, normal: FloatArray) -> FloatArray:
     """Return for each row of `to_compare` the mean of the nearest normal rows."""
     similar = SimilarRows(part, normal)
     near, _ = similar.nearest(compared, SIMILAR)

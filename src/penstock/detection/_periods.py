@@ -1,4 +1,4 @@
-"""Which rows are read, fitted and judged: periods, durations, and label values, as users give them."""
+"""Which rows are read, fitted and scored: periods, durations, and label values, as users give them."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Periods:
             words = _in_words(first, last)
             if not rows.any():
                 raise TableError(f"There is no row to exclude {words}: {_extent(table)}.")
-            message = f"{counted(int(rows.sum()), 'row')} {words} neither learnt from nor judged, as asked."
+            message = f"{counted(int(rows.sum()), 'row')} {words} neither fitted to nor scored, as asked."
             notes.append(Note("excluded period", message, int(rows.sum()), changed=True))
             out |= rows
         if self.exclude and out.all():

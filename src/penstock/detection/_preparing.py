@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from datetime import tzinfo
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from penstock.columns import (
     choose_inputs,
     count_roles,
 )
+from penstock.detection._periods import shown, shown_names
 from penstock.detection.data import DataSummary, describe_data
 from penstock.detection.modes import CHANGING, UNKNOWN, ModePlan
 from penstock.explain import Truth, split_unit
@@ -39,18 +41,23 @@ from penstock.io import (
     TimeReader,
     as_zone,
     is_address,
+    public_query,
     read_table,
     refuse_unknown,
     source_name,
 )
-from penstock.options import FitOptions, ScoreOptions, about, as_names
+from penstock.options import FitOptions, ScoreOptions, as_names, errors_name
 
 Progress = Callable[[str], None]
-LEARNT = ("time_reader", "alignment", "words")  # what `Reading` knows from the training data, and no option says
+FROM_DATA = (
+    "time_reader",
+    "alignment",
+    "words",
+)  # what is known from the training data, and no option says
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReadSettings:
     """How a source is read: the parameters of `penstock.io.read_table`, kept so that new data are read alike."""
 
     time: str | tuple[str, ...] | None = None
@@ -58,7 +65,7 @@ class Reading:
     exclude: tuple[str, ...] = ()
     label: str | None = None
     group: str | None = None
-    timezone: Any = None
+    timezone: str | tzinfo | None = None
     strict: bool = False
     day_first: bool | None = None
     separator: str | None = None
@@ -78,7 +85,7 @@ class Reading:
     words: tuple[str, ...] = ()  # that stood in place of numbers
 
     @classmethod
-    def of(cls, options: FitOptions) -> Reading:
+    def of(cls, options: FitOptions) -> ReadSettings:
         """Take from the options what concerns reading, and check it."""
         columns = None if options.columns is None else as_names(options.columns)
         return cls(**{**_given(options), "columns": columns, "exclude": as_names(options.exclude)})
@@ -102,7 +109,7 @@ class Reading:
         given = {field.name: getattr(self, field.name) for field in fields(self)}
         return read_table(source, **given, also=also, fewest_rows=fewest_rows, group_needed=group_needed)
 
-    def for_new_data(self, options: ScoreOptions) -> Reading:
+    def for_new_data(self, options: ScoreOptions) -> ReadSettings:
         """Return how new data are read: as before but for the options; all columns, and no label unless it is given."""
         given = _given(options)
         for name in ("step", "hold"):
@@ -117,7 +124,18 @@ class Reading:
         day_first = self.day_first if given.day_first is None else given.day_first
         return TimeOptions((), zone, day_first, given.format or self.time_format, self.time_reader)
 
-    def with_columns(self, extra: Sequence[str]) -> Reading:
+    def described(self) -> dict[str, Any]:
+        """Return how a source is read, where that is not the default."""
+        given = {each.name: (getattr(self, each.name), each.default) for each in fields(self)}
+        if self.query is not None:
+            given["query"] = (public_query(self.query), None)
+        return {
+            name: shown_names(value) if isinstance(value, tuple) else shown(value)
+            for name, (value, default) in given.items()
+            if value != default and name not in ("max_bytes", *FROM_DATA)
+        }
+
+    def with_columns(self, extra: Sequence[str]) -> ReadSettings:
         """Read these columns too, which decide modes and training periods, whether or not they are inputs."""
         extra = [name for name in extra if name != self.group]
         columns = None if self.columns is None else tuple(dict.fromkeys((*self.columns, *extra)))
@@ -133,19 +151,19 @@ class Reading:
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A table, ready to be learnt from or judged."""
+    """A table, ready to be fitted to or scored."""
 
     table: Table
     data: DataSummary
     inputs: InputChoice
     values: pd.DataFrame
     modes: NDArray[np.str_]
-    judged: BoolArray
+    scorable: BoolArray  # rows of a mode that is scored, with a reading, of no excluded period
     notes: tuple[Note, ...]
     truth: Truth | None
 
     def order(self, rows: IndexArray) -> dict[str, Any]:
-        """Return times and runs of some rows, ascending, as detectors that judge series take them.
+        """Return times and runs of some rows, ascending, as detectors that score series take them.
 
         A new run begins with each group, and, in a table without time, after rows that are not among these.
         """
@@ -166,11 +184,20 @@ def choose_columns(
     labels: bool,
     constants: bool,
     drivers: bool,
-    learnt: BoolArray,
+    fitted: BoolArray,
 ) -> tuple[InputChoice, list[Note]]:
     """Choose inputs as `choose_inputs` does, with notes on roles, and on columns left out, encoded or set."""
     refuse_unknown(keep, table.names, "keep", table.source)
-    inputs = choose_inputs(table, checks, keep=keep, strict=strict, labels=labels, constants=constants, drivers=drivers)
+    inputs = choose_inputs(
+        table,
+        checks,
+        keep=keep,
+        strict=strict,
+        labels=labels,
+        constants=constants,
+        drivers=drivers,
+        fitted=fitted,
+    )
     if set(inputs.drivers) >= set(inputs.names):
         raise TableError("All inputs are drivers, which are never scored. Name fewer of them.", "drivers")
     notes = [
@@ -278,25 +305,25 @@ def prepare(
     truth: Truth | None,
     units: Mapping[str, str],
 ) -> Prepared:
-    """Apply the choice of inputs, assign modes, and leave out what cannot be judged, with a note on each kind."""
+    """Apply the choice of inputs, assign modes, and leave out what cannot be scored, with a note on each kind."""
     values = inputs.apply(table)
     assigned = modes.assign(table)
-    judged = modes.is_judged(assigned)
-    about_modes = _about_modes(assigned, judged, modes)
-    judged = judged & ~excluded
-    found = [*table.notes, *notes, *_about_categories(table, inputs, judged), *about_modes]
-    dead = tuple(values.columns[values.isna().all(axis=0)])  # which a model has learnt and new data may lack
+    scored = modes.is_scored(assigned)
+    about_modes = _about_modes(assigned, scored, modes)
+    scored = scored & ~excluded
+    found = [*table.notes, *notes, *_about_categories(table, inputs, scored), *about_modes]
+    dead = tuple(values.columns[values.isna().all(axis=0)])  # which a model has fitted and new data may lack
     if dead:
         word = "input has" if len(dead) == 1 else "inputs have"
         message = f"{len(dead):,} {word} no reading in {table.source}, ignored: {listed(dead, most=5)}."
         found.append(Note("dead inputs", message, len(dead), dead))
     empty = values.isna().to_numpy().all(axis=1)
-    if (judged & empty).any():
-        rows = np.flatnonzero(judged & empty)
-        found.append(rows_note("empty rows", rows, table, "without any reading cannot be judged"))
-        judged = judged & ~empty
+    if (scored & empty).any():
+        rows = np.flatnonzero(scored & empty)
+        found.append(rows_note("empty rows", rows, table, "without any reading cannot be scored"))
+        scored = scored & ~empty
     data = describe_data(table, checks, inputs, units, found)
-    return Prepared(table, data, inputs, values, assigned, judged, data.notes, truth)
+    return Prepared(table, data, inputs, values, assigned, scored, data.notes, truth)
 
 
 def input_columns(inputs: InputChoice, table: Table) -> Table:
@@ -305,45 +332,45 @@ def input_columns(inputs: InputChoice, table: Table) -> Table:
     return replace(table, values=table.values[[name for name in wanted if name in table.values]])
 
 
-def check_table(table: Table, progress: Progress, learnt: BoolArray | None = None) -> tuple[ColumnReport, ...]:
-    """Check the columns of a table; the rows `learnt` from, or all, decide what moves."""
+def check_table(table: Table, progress: Progress, fitted: BoolArray | None = None) -> tuple[ColumnReport, ...]:
+    """Check the columns of a table; the rows `fitted` to, or all, decide what moves."""
     progress(f"checking {len(table.names):,} columns")
     if len(table.values) < 2:
         table = replace(table, time=None)  # a single stamp has no steps to check
-    return tuple(check_columns(table, learnt))
+    return tuple(check_columns(table, fitted))
 
 
-def _about_categories(table: Table, inputs: InputChoice, judged: BoolArray) -> list[Note]:
+def _about_categories(table: Table, inputs: InputChoice, scored: BoolArray) -> list[Note]:
     """Return notes on text that was not there when the inputs were chosen."""
     notes = []
     for encoding in inputs.encoded:
-        values = table.values[encoding.column][judged].dropna()
+        values = table.values[encoding.column][scored].dropna()
         unknown = values[~values.isin(encoding.categories)]
         if len(unknown):
             names, rows = listed(unknown.unique(), most=3), tuple(int(row) for row in unknown.index[:5])
-            message = f"Column {encoding.column!r} has values that were not learnt ({names}) in {len(unknown):,} rows."
+            message = f"Column {encoding.column!r} has values that were not fitted ({names}) in {len(unknown):,} rows."
             notes.append(Note("unknown categories", message, len(unknown), (encoding.column,), rows))
     return notes
 
 
-def _about_modes(modes: NDArray[np.str_], judged: BoolArray, plan: ModePlan) -> list[Note]:
+def _about_modes(modes: NDArray[np.str_], scored: BoolArray, plan: ModePlan) -> list[Note]:
     if not plan.separates:
         return []
     names, counts = np.unique(modes, return_counts=True)
-    shown = ", ".join(f"{name} {count:,}" for name, count in zip(names, counts, strict=True))
-    notes = [Note("modes", f"Rows by operating mode: {shown}.", len(names))]
+    counted_rows = ", ".join(f"{name} {count:,}" for name, count in zip(names, counts, strict=True))
+    notes = [Note("modes", f"Rows by operating mode: {counted_rows}.", len(names))]
     unused = [f"{name} ({rule})" for name, rule in plan.rules if name not in names]
     if unused:
         word = "mode" if len(unused) == 1 else "modes"
         notes.append(
             Note("empty modes", f"No row is of the {word} {', '.join(unused)}. Is the rule right?", len(unused))
         )
-    out = int((~judged).sum())
+    out = int((~scored).sum())
     if out:
         why = {UNKNOWN: "the reading that decides the mode is missing", CHANGING: "the mode was changing"}
-        named = [str(name) for name in names if not judged[modes == name].any()]
+        named = [str(name) for name in names if not scored[modes == name].any()]
         kinds = ", ".join(f"{name} ({why[name]})" if name in why else name for name in named)
-        notes.append(Note("modes not judged", f"{out:,} rows were not judged: {kinds}.", out, changed=True))
+        notes.append(Note("modes not scored", f"{out:,} rows were not scored: {kinds}.", out, changed=True))
     return notes
 
 
@@ -400,13 +427,13 @@ def refuse_read_already(source: Any, options: FitOptions | ScoreOptions) -> None
 def _given(options: FitOptions | ScoreOptions) -> dict[str, Any]:
     """Return the parameters of `read_table` that differ from their defaults, but for the choice of columns."""
     defaults = {each.name: each.default for each in fields(options)}
-    names = [each.name for each in fields(Reading) if each.name not in ("columns", "exclude", *LEARNT)]
+    names = [each.name for each in fields(ReadSettings) if each.name not in ("columns", "exclude", *FROM_DATA)]
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not defaults[name]}
     if options.max_bytes is not None:
         check_whole_number("max_bytes", options.max_bytes, least=1)
     if options.decimal not in (None, ".", ","):
         raise ParameterError("decimal", f" must be . or ,; got {options.decimal!r:.100}.")
-    with about("timezone"):
+    with errors_name("timezone"):
         as_zone(options.timezone)
     AlignOptions.of(options.step, options.hold)
     for name in ("step", "hold"):

@@ -2,57 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from penstock._messages import counted, listed
+from penstock._messages import counted, listed, option
 from penstock._parameters import check_whole_number
 from penstock._types import BoolArray, FloatArray, IndexArray
 from penstock.certainty import TOO_FEW_ROWS, TRAINING_ROWS, expected_by_chance
 from penstock.detection._parts import (
     Contributions,
-    JudgedPart,
-    Part,
+    ModePart,
+    ScoredPart,
     are_usual,
     contributions_of,
-    is_series,
     mean_of_similar,
     rebuild,
     to_compare,
 )
-from penstock.detection._periods import read_duration
+from penstock.detection._periods import read_duration, shown
 from penstock.detection._preparing import Prepared, Progress, rows_note
 from penstock.detection.model import Model, ModelError
 from penstock.detectors import scores_without_the_highest
 from penstock.io import Note, TableError
-from penstock.options import CutOptions
-from penstock.thresholds import Contamination, check_contamination, midway
+from penstock.options import SelectionOptions
+from penstock.thresholds import check_contamination, midway
 
 _DEFAULT_TOP, _DEFAULT_SHARE = 100, 20  # the paper's list, but no more than one row in twenty
 MANY = "many findings"  # the kind of a note
 LISTED = 1.0  # an episode expected so often by chance in a period like this is still listed
-_MOST_FOUND = 0.25  # of the rows judged
+_MOST_FOUND = 0.25  # of the rows scored
 _MOST_TEXT = 0.5  # of the squared residual of the findings, or of their scores where what adds up to them is known
 
 
 @dataclass(frozen=True)
-class Cut:
+class Selection:
     """How findings are selected, grouped and explained."""
 
-    top: int | None  # the length of the list
-    threshold: Contamination | None  # what the scores are compared with, where no length is given
+    options: SelectionOptions
     gap: pd.Timedelta | int | None  # findings at most so far apart are one event
-    new_only: bool  # findings are among the rows that were not learnt from, as those are known to be good
-    most_explained: int | None  # how many events are explained; None for the default
+    new_only: bool  # findings are among the rows that were not fitted to, as those are known to be good
 
     @classmethod
-    def of(cls, options: CutOptions, *, new_only: bool = True) -> Cut:
+    def of(cls, options: SelectionOptions, *, new_only: bool = True) -> Selection:
         gap = read_duration("gap", options.gap)
         if options.top is not None and options.threshold is not None:
-            raise TableError("top and a threshold exclude each other: a list has a length, or ends at a score.", "top")
+            raise TableError(f"Give {option('top')} or {option('threshold')}, not both.", "top")
         if options.top is not None:
             check_whole_number("top", options.top, least=1)
         if options.most_explained is not None:
@@ -62,21 +60,25 @@ class Cut:
                 check_contamination(options.threshold)
             except ValueError as error:
                 raise TableError(f"threshold: {error}", "threshold") from None
-        return cls(options.top, options.threshold, gap, new_only, options.most_explained)
+        return cls(options, gap, new_only)
+
+    def described(self) -> dict[str, Any]:
+        threshold = None if self.options.threshold is None else str(self.options.threshold)
+        return {"top": self.options.top, "threshold": threshold, "gap": shown(self.options.gap)}
 
 
 @dataclass(frozen=True, eq=False)
-class Scored:
+class ScoredTable:
     """A table with scores, expected values, evidence and findings; arrays have one entry per row."""
 
     model: Model
     prepared: Prepared
-    parts: tuple[JudgedPart, ...]
+    parts: tuple[ScoredPart, ...]
     scores: FloatArray
     expected: FloatArray  # (n, p), NaN where nothing is expected
-    evidence: FloatArray | None  # (n, p), of detectors that judge sensors over time
-    judged: BoolArray  # rows that have a score
-    trained: BoolArray  # rows that were learnt from
+    evidence: FloatArray | None  # (n, p), of detectors that score sensors over time
+    has_score: BoolArray
+    fitted: BoolArray  # rows that were fitted to
     candidates: BoolArray  # rows that may be findings
     chance: FloatArray  # how many as high as each row normal data of this size have by chance; NaN if not known
     chance_unknown: str  # why that is not known; "" if it is
@@ -84,134 +86,144 @@ class Scored:
     threshold: float
     contributions: Contributions | None
     threshold_expected: float  # how many normal data have above the threshold by chance
-    notes: list[Note]
+    notes: tuple[Note, ...]
 
     @property
     def values(self) -> FloatArray:
         return self.prepared.values.to_numpy()
 
     @property
-    def self_judged(self) -> bool:
-        """Whether the rows judged are those learnt from."""
-        return bool(self.trained.any() and not (self.judged & ~self.trained).any())
+    def self_scored(self) -> bool:
+        """Whether the rows scored are those fitted to."""
+        return bool(self.fitted.any() and not (self.has_score & ~self.fitted).any())
+
+    def part_of(self, mode: str) -> ScoredPart:
+        """Return the part of a mode."""
+        return next(each for each in self.parts if each.part.mode == mode)
 
 
 def score_rows(
-    model: Model, prepared: Prepared, learnt: Mapping[str, IndexArray] | None, cut: Cut, progress: Progress
-) -> Scored:
-    """Score and flag rows. `learnt`: where the training rows are, if they are of this table."""
+    model: Model, prepared: Prepared, fitted: Mapping[str, IndexArray] | None, cut: Selection, progress: Progress
+) -> ScoredTable:
+    """Score and flag rows. `fitted`: where the training rows are, if they are of this table."""
     known, notes = _with_known_modes(prepared, model)
     progress(f"scoring {int(known.sum()):,} rows")
-    rows_of = {part.mode: np.flatnonzero(known & (prepared.modes == part.mode)) for part in model.parts}
     parts = tuple(
-        JudgedPart(part, rows_of[part.mode], None if learnt is None else learnt[part.mode]) for part in model.parts
+        ScoredPart(
+            part,
+            np.flatnonzero(known & (prepared.modes == part.mode)),
+            None if fitted is None else fitted[part.mode],
+        )
+        for part in model.parts
     )
+    values = prepared.values.to_numpy()
     scores, expected, evidence = _score(parts, prepared)
-    judged, trained = known & np.isfinite(scores), np.zeros(len(scores), dtype=np.bool_)
-    if (known & ~judged).any():
-        notes.append(rows_note("no score", np.flatnonzero(known & ~judged), prepared.table, "got no score"))
-    for rows in () if learnt is None else learnt.values():
-        trained[rows] = True
-    candidates = judged & ~trained if cut.new_only else judged
-    if learnt is not None and not candidates.any():
-        raise TableError("There is nothing to judge: all rows are of the training period. Choose a shorter one.")
+    has_score = known & np.isfinite(scores)
+    if (known & ~has_score).any():
+        notes.append(rows_note("no score", np.flatnonzero(known & ~has_score), prepared.table, "got no score"))
+    is_fitted = np.zeros(len(scores), dtype=np.bool_)
+    for rows in () if fitted is None else fitted.values():
+        is_fitted[rows] = True
+    candidates = has_score & ~is_fitted if cut.new_only else has_score
+    if fitted is not None and not candidates.any():
+        raise TableError("There is nothing to score: all rows are of the training period. Choose a shorter one.")
     chance, unknown = _chance_of(parts, scores, candidates), _why_unknown(parts, candidates)
     if unknown == TRAINING_ROWS:
-        chance, unknown = _chance_among_themselves(parts, scores, prepared.values.to_numpy())
+        chance, unknown = _chance_among_themselves(parts, scores, values)
     by_chance = None
-    if model.judges_series and not unknown:
-        by_chance = _chance_of(parts, scores, candidates, as_long_as_learnt=True)
+    if model.can.over_time and not unknown:
+        by_chance = _chance_of(parts, scores, candidates, as_long_as_fitted=True)
     flags, threshold = _flag(scores, candidates, model, cut, by_chance)
-    scored = Scored(
+    contributions = contributions_of(parts, values, flags) if model.can.explains else None
+    _expect_similar(parts, values, scores, flags, contributions, expected)
+    scored = ScoredTable(
         model=model,
         prepared=prepared,
         parts=parts,
         scores=scores,
         expected=expected,
         evidence=evidence,
-        judged=judged,
-        trained=trained,
+        has_score=has_score,
+        fitted=is_fitted,
         candidates=candidates,
         chance=np.full(len(scores), np.nan) if unknown else chance,
         chance_unknown=unknown,
         flags=flags,
         threshold=threshold,
-        contributions=contributions_of(parts, prepared.values.to_numpy(), flags) if model.has_views else None,
+        contributions=contributions,
         threshold_expected=_expected_above(parts, candidates, threshold),
-        notes=notes,
+        notes=tuple(notes),
     )
-    _expect_similar(scored)
-    notes += _finding_warnings(scored)
-    return scored
+    return replace(scored, notes=(*notes, *_finding_warnings(scored)))
 
 
 def _with_known_modes(prepared: Prepared, model: Model) -> tuple[BoolArray, list[Note]]:
-    """Return the rows to judge, of modes that the model knows, and a note on the others."""
+    """Return the rows to score, of modes that the model knows, and a note on the others."""
     known = np.isin(prepared.modes, [part.mode for part in model.parts])
-    unknown = prepared.judged & ~known
+    unknown = prepared.scorable & ~known
     if not unknown.any():
-        return prepared.judged, []
+        return prepared.scorable, []
     names = ", ".join(sorted({str(mode) for mode in prepared.modes[unknown]}))
     count = int(unknown.sum())
-    if not (prepared.judged & known).any():
+    if not (prepared.scorable & known).any():
         raise ModelError(f"No row is of a mode that the model knows; the rows are of {names}.")
-    message = f"{counted(count, 'row')} of modes that were not learnt ({names}) cannot be judged."
-    return prepared.judged & known, [Note("unknown modes", message, count, changed=True)]
+    message = f"{counted(count, 'row')} of modes that were not fitted ({names}) cannot be scored."
+    return prepared.scorable & known, [Note("unknown modes", message, count, changed=True)]
 
 
-def _score(parts: tuple[JudgedPart, ...], prepared: Prepared) -> tuple[FloatArray, FloatArray, FloatArray | None]:
+def _score(parts: tuple[ScoredPart, ...], prepared: Prepared) -> tuple[FloatArray, FloatArray, FloatArray | None]:
     """Return the scores of all rows, what detectors that rebuild rows expect of them, and the evidence of each input.
 
-    NaN where a row has no score, or nothing is expected. There is evidence only of detectors that judge sensors over
+    NaN where a row has no score, or nothing is expected. There is evidence only of detectors that score sensors over
     time.
     """
     values = prepared.values.to_numpy()
     scores, expected = np.full(len(values), np.nan), np.full(values.shape, np.nan)
-    series = is_series(parts[0].part.detector)
-    evidence = np.zeros(values.shape) if series and parts[0].part.detector.judges_sensors else None
-    for part, rows, learnt in ((judged.part, judged.rows, judged.learnt) for judged in parts):
-        new = rows if learnt is None else np.setdiff1d(rows, learnt)
-        if learnt is not None:
-            scores[learnt] = part.training_scores
+    evidence = np.zeros(values.shape) if parts[0].part.can.by_sensor else None
+    for each in parts:
+        part, new, fitted = each.part, each.new, each.fitted
+        if fitted is not None:
+            scores[fitted] = part.training_scores
+        if fitted is not None and evidence is not None:
+            evidence[fitted] = part.detector.evidence_
         try:
-            if series:
+            if part.can.over_time:
                 found = part.detector.judge_series(values[new], **prepared.order(new))
                 scores[new] = found.scores
                 if evidence is not None:
                     evidence[new] = found.evidence
-                if evidence is not None and learnt is not None:
-                    evidence[learnt] = part.detector.evidence_
             elif len(new):
                 scores[new] = part.scores(values[new])
-            rebuild(part, values, new, learnt, expected)
+            rebuild(each, values, expected)
         except ValueError as error:
-            raise ModelError(f"The rows cannot be judged: {error}") from error
+            raise ModelError(f"The rows cannot be scored: {error}") from error
     return scores, expected, evidence
 
 
 def _flag(
-    scores: FloatArray, candidates: BoolArray, model: Model, cut: Cut, chance: FloatArray | None
+    scores: FloatArray, candidates: BoolArray, model: Model, cut: Selection, chance: FloatArray | None
 ) -> tuple[BoolArray, float]:
     """Flag rows by the threshold if there is one; else by what chance would give where that is known.
 
-    Without either new rows are compared with the training scores, and others ranked. A record judged by itself in which
+    Without either new rows are compared with the training scores, and others ranked. A record scored by itself in which
     nothing is rarer than chance is ranked too: the list says where to look first, the verdict that nothing stands out.
     """
     n_rows = int(candidates.sum())
+    top, asked = cut.options.top, cut.options.threshold
     listed = candidates & (np.nan_to_num(np.nan if chance is None else chance, nan=np.inf) <= LISTED)
-    if cut.top is None and cut.threshold is None and chance is not None and (listed.any() or cut.new_only):
+    if top is None and asked is None and chance is not None and (listed.any() or cut.new_only):
         flags = listed
         below, above = scores[candidates & ~flags], scores[flags]
         if not len(above) or not len(below):
             return flags, float(below.max()) if len(below) else float(above.min())
         return flags, midway(float(min(below.max(), above.min())), float(above.min()))
-    if cut.top is None and (cut.threshold is not None or cut.new_only):
-        limit = model.threshold_of(cut.threshold or "auto", later=cut.new_only)
+    if top is None and (asked is not None or cut.new_only):
+        limit = model.threshold_of(asked or "auto", later=cut.new_only)
         return candidates & (np.nan_to_num(scores, nan=-np.inf) > limit), limit
-    n = cut.top or max(1, min(_DEFAULT_TOP, n_rows // _DEFAULT_SHARE))
+    n = top or max(1, min(_DEFAULT_TOP, n_rows // _DEFAULT_SHARE))
     if n >= n_rows:
         raise TableError(
-            f"top = {n} asks for as many findings as there are rows to judge ({n_rows:,}) or more. Ask for fewer."
+            f"top = {n} asks for as many findings as there are rows to score ({n_rows:,}) or more. Ask for fewer."
         )
     rows = np.flatnonzero(candidates)
     order = rows[np.argsort(-scores[rows], kind="stable")]  # of equals the earlier
@@ -220,70 +232,72 @@ def _flag(
     return flags, midway(float(scores[order[n]]), float(scores[order[n - 1]]))
 
 
-def _expect_similar(scored: Scored) -> None:
-    """Fill in what is expected of findings by detectors that rebuild nothing, from rows that these have learnt."""
-    values, flags = scored.values, scored.flags
-    for part, rows, learnt in ((judged.part, judged.rows, judged.learnt) for judged in scored.parts):
-        if part.reference is None or not flags[rows].any():
+def _expect_similar(
+    parts: Sequence[ScoredPart],
+    values: FloatArray,
+    scores: FloatArray,
+    flags: BoolArray,
+    contributions: Contributions | None,
+    expected: FloatArray,
+) -> None:
+    """Fill in what is expected of findings by detectors that rebuild nothing, from rows that were fitted to."""
+    for each in parts:
+        found = each.rows[flags[each.rows]]
+        if each.part.reference is None or not len(found):
             continue
-        usual = rows[:0] if learnt is None else learnt[are_usual(learnt, scored.scores, flags)]
-        normal = values[usual] if len(usual) else part.reference
-        found = rows[flags[rows]]
-        compared = to_compare(found, values, scored.contributions)
-        scored.expected[found] = mean_of_similar(part, compared, normal)
+        usual = each.rows[:0] if each.fitted is None else each.fitted[are_usual(each.fitted, scores, flags)]
+        normal = values[usual] if len(usual) else each.part.reference
+        expected[found] = mean_of_similar(each.part, to_compare(found, values, contributions), normal)
 
 
-def _among(parts: tuple[JudgedPart, ...], candidates: BoolArray) -> Iterator[tuple[Part, IndexArray, bool]]:
-    """Yield the parts that rows to find something in are of, these rows, and whether any was not learnt from."""
-    for judged in parts:
-        mine, learnt = judged.rows[candidates[judged.rows]], judged.learnt
+def _among(parts: tuple[ScoredPart, ...], candidates: BoolArray) -> Iterator[tuple[ModePart, IndexArray, bool]]:
+    """Yield the parts that rows to find something in are of, these rows, and whether any was not fitted to."""
+    for each in parts:
+        mine, fitted = each.rows[candidates[each.rows]], each.fitted
         if len(mine):
-            yield judged.part, mine, learnt is None or not np.isin(mine, learnt).all()
+            yield each.part, mine, fitted is None or not np.isin(mine, fitted).all()
 
 
 def _chance_of(
-    parts: tuple[JudgedPart, ...], scores: FloatArray, candidates: BoolArray, *, as_long_as_learnt: bool = False
+    parts: tuple[ScoredPart, ...], scores: FloatArray, candidates: BoolArray, *, as_long_as_fitted: bool = False
 ) -> FloatArray:
     """Return how many as high as each row normal data of this size have, by what the detectors say; NaN if unknown.
 
-    Each mode is a chance to find something, so its numbers count as often as there are modes. `as_long_as_learnt`: in a
-    period at least as long as that learnt from, by which few rows are listed: in a short one nearly every row would be
+    Each mode is a chance to find something, so its numbers count as often as there are modes. `as_long_as_fitted`: in a
+    period at least as long as that fitted to, by which few rows are listed: in a short one nearly every row would be
     as high as one that chance gives.
     """
     expected = np.full(len(scores), np.nan)
     for part, mine, later in _among(parts, candidates):
-        n_rows = max(len(mine), len(part.training_scores) if as_long_as_learnt else 1)
+        n_rows = max(len(mine), len(part.training_scores) if as_long_as_fitted else 1)
         expected[mine] = len(parts) * part.detector.expected_by_chance(scores[mine], n_rows, later=later)
     return expected
 
 
-def _why_unknown(parts: tuple[JudgedPart, ...], candidates: BoolArray) -> str:
+def _why_unknown(parts: tuple[ScoredPart, ...], candidates: BoolArray) -> str:
     """Return why `_chance_of` is not known: `TRAINING_ROWS` only if there is no other reason; "" if it is."""
     reasons = {part.detector.chance_unknown(later=later) for part, _, later in _among(parts, candidates)}
     return max(reasons - {TRAINING_ROWS, ""} or reasons, default=TOO_FEW_ROWS)
 
 
 def _chance_among_themselves(
-    parts: tuple[JudgedPart, ...], scores: FloatArray, values: FloatArray
+    parts: tuple[ScoredPart, ...], scores: FloatArray, values: FloatArray
 ) -> tuple[FloatArray, str]:
-    """Return how many rows of a normal table are as high as each row of one that is judged by itself; or why not.
+    """Return how many rows of a normal table are as high as each row of one that is scored by itself; or why not.
 
     The detectors are fitted again without what stands out.
     """
     expected = np.full(len(scores), np.nan)
     try:
-        again = [
-            scores_without_the_highest(judged.part.detector, values[judged.rows], scores[judged.rows])
-            for judged in parts
-        ]
+        again = [scores_without_the_highest(each.part.detector, values[each.rows], scores[each.rows]) for each in parts]
     except ValueError:  # without the highest rows a column has no readings, or too few rows are left
         return expected, TOO_FEW_ROWS
     found = expected_by_chance(np.concatenate(again))
-    expected[np.concatenate([judged.rows for judged in parts])] = found.expected
+    expected[np.concatenate([each.rows for each in parts])] = found.expected
     return expected, found.in_words() if found.verdict == "too few" else ""
 
 
-def _expected_above(parts: tuple[JudgedPart, ...], candidates: BoolArray, threshold: float) -> float:
+def _expected_above(parts: tuple[ScoredPart, ...], candidates: BoolArray, threshold: float) -> float:
     """Return how many are expected above a threshold by chance, in all modes; NaN where that is not known."""
     above = np.nextafter(threshold, np.inf)
     return sum(
@@ -292,12 +306,12 @@ def _expected_above(parts: tuple[JudgedPart, ...], candidates: BoolArray, thresh
     )
 
 
-def _finding_warnings(scored: Scored) -> list[Note]:
+def _finding_warnings(scored: ScoredTable) -> list[Note]:
     """Return notes on findings that are too many (the model is doubtful), or about text more than about readings."""
     notes, found, rows = [], int(scored.flags.sum()), int(scored.candidates.sum())
     if found > _MOST_FOUND * rows:
         message = (
-            f"{found / rows:.0%} of the rows judged are findings: they differ as a whole from what was learnt (another "
+            f"{found / rows:.0%} of the rows scored are findings: they differ as a whole from what was fitted (another "
             f"season or load, a sensor exchanged?). Learn from a period that covers what is usual, or ask for a top N."
         )
         notes.append(Note(MANY, message, found))
@@ -305,10 +319,10 @@ def _finding_warnings(scored: Scored) -> list[Note]:
     encoded = inputs.encoded  # a column for each kind of text soon outweighs the readings
     is_text = np.isin(inputs.names, [name for encoding in encoded for name in encoding.names])
     text, total = 0.0, 0.0
-    for judged in scored.parts if encoded else ():
-        of_part = judged.rows[scored.flags[judged.rows]]
+    for each in scored.parts if encoded else ():
+        of_part = each.rows[scored.flags[each.rows]]
         if scored.contributions is None:
-            weights = np.square((scored.values[of_part] - scored.expected[of_part]) / judged.part.scale)
+            weights = np.square((scored.values[of_part] - scored.expected[of_part]) / each.part.scale)
         else:
             weights = np.maximum(scored.contributions.of(of_part).variables, 0.0)
         text, total = text + float(np.nansum(weights[:, is_text])), total + float(np.nansum(weights))

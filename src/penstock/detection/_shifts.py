@@ -15,7 +15,7 @@ import pandas as pd
 
 from penstock._messages import quoted
 from penstock._types import BoolArray, FloatArray, IndexArray
-from penstock.detection._scoring import Scored
+from penstock.detection._scoring import ScoredTable
 from penstock.explain import Incident
 from penstock.io import Note
 
@@ -63,14 +63,14 @@ class Shift:
         return f"{quoted(self.name)} by {sign}{abs(self.by):.3g}{f' {self.unit}' if self.unit else ''}"
 
 
-def find_shifts(scored: Scored) -> tuple[Shift, ...]:
+def find_shifts(scored: ScoredTable) -> tuple[Shift, ...]:
     """Return the tags that have shifted, the one with the largest share first.
 
-    None where rows are scored by themselves, nor of methods that do not score sensors over time. A tag that has shifted
-    draws along what is expected of the others: they are compared without it, the one that is farthest off first.
+    None where the rows are those fitted to. A tag that has shifted draws along what is expected of the others: they
+    are compared without it, the one that is farthest off first.
     """
     later = np.flatnonzero(scored.candidates)
-    if scored.evidence is None or scored.self_judged or len(later) < _FEWEST_ROWS:
+    if scored.self_scored or len(later) < _FEWEST_ROWS:
         return ()
     inputs, values = scored.prepared.inputs, scored.values
     columns = [
@@ -103,7 +103,7 @@ def find_shifts(scored: Scored) -> tuple[Shift, ...]:
     )
 
 
-def _shift(scored: Scored, column: int, rows: IndexArray, apart: FloatArray) -> Shift:
+def _shift(scored: ScoredTable, column: int, rows: IndexArray, apart: FloatArray) -> Shift:
     name = scored.prepared.inputs.names[column]
     by = float(np.nanmedian(apart))
     is_out = apart * np.sign(by) > abs(by) / 2
@@ -111,26 +111,26 @@ def _shift(scored: Scored, column: int, rows: IndexArray, apart: FloatArray) -> 
     return Shift(name, unit, int(rows[int(is_out.argmax())]), by, float(is_out.mean()))
 
 
-def _limits(scored: Scored) -> FloatArray:
+def _limits(scored: ScoredTable) -> FloatArray:
     """Return, in usual spreads, the limit of each tag that all but a two-hundredth of the rows fitted to keep."""
     limits = np.full(scored.values.shape[1], _LEAST_LIMIT)
-    for judged in scored.parts:
-        if judged.learnt is not None and len(judged.learnt):
-            some = judged.learnt[np.linspace(0, len(judged.learnt) - 1, _SAMPLE).astype(np.intp)]
-            usual = np.abs(judged.part.detector.deviations(scored.values[some]))
+    for each in scored.parts:
+        if each.fitted is not None and len(each.fitted):
+            some = each.fitted[np.linspace(0, len(each.fitted) - 1, _SAMPLE).astype(np.intp)]
+            usual = np.abs(each.part.detector.deviations(scored.values[some]))
             limits = np.maximum(limits, np.quantile(usual, _USUAL, axis=0))
     return limits
 
 
-def _deviations(scored: Scored, rows: IndexArray, without: list[int]) -> FloatArray:
+def _deviations(scored: ScoredTable, rows: IndexArray, without: list[int]) -> FloatArray:
     """Return reading − expected in usual spreads (m, p), with some tags taken as missing."""
     values = scored.values[rows]
     values[:, without] = np.nan
     found = np.zeros(values.shape)
-    for judged in scored.parts:
-        mine = scored.prepared.modes[rows] == judged.part.mode
+    for each in scored.parts:
+        mine = scored.prepared.modes[rows] == each.part.mode
         if mine.any():
-            found[mine] = judged.part.detector.deviations(values[mine])
+            found[mine] = each.part.detector.deviations(values[mine])
     return found
 
 
@@ -140,14 +140,14 @@ def _is_throughout(is_out: BoolArray) -> bool:
     return all(part.mean() > _MOST for part in (is_out, is_out[:length], is_out[-length:]))
 
 
-def lasts_throughout(incident: Incident, scored: Scored) -> bool:
+def lasts_throughout(incident: Incident, scored: ScoredTable) -> bool:
     """Return whether an incident is there in more than half of the later rows, and from the first tenth of them on."""
     rows = np.flatnonzero(scored.candidates)
     unusual = sum(last - first + 1 for first, last in incident.runs)
     return bool(unusual > _MOST * len(rows) and incident.start <= rows[len(rows) // _PARTS])
 
 
-def about_shifts(shifts: Sequence[Shift], scored: Scored) -> Note:
+def about_shifts(shifts: Sequence[Shift], scored: ScoredTable) -> Note:
     """Return a note that says which tags have shifted, since when, by how much, and what to do."""
     first, time = min(shift.since for shift in shifts), scored.prepared.table.time
     since = f"row {scored.prepared.table.values.index[first]}" if time is None else _stamp(time[first])

@@ -194,24 +194,11 @@ def describe_data(
 ) -> DataSummary:
     """Put together what is known of a table.
 
-    Parameters
-    ----------
-    table : Table
-    checks : ColumnReports
-        Of the time, if there is one, and of the columns that may be inputs.
-    inputs : InputChoice
-        Which of these are used.
-    units : mapping
-        By column, as far as they are known.
-    notes : Notes
-        On the table and on the choice of inputs; further doubts are added to them.
+    checks : of the time, if there is one, and of the columns that may be inputs.
+    inputs : which of these are used.
+    units : by column, as far as they are known.
+    notes : on the table and on the choice of inputs; further doubts are added to them.
 
-    Returns
-    -------
-    DataSummary
-
-    Examples
-    --------
     >>> from penstock.columns import check_columns, choose_inputs
     >>> from penstock.io import read_table
     >>> table = read_table({"flow": [1.0, 2.0, 4.0], "limit": [5.0, 5.0, 5.0]})

@@ -21,24 +21,22 @@ from penstock.certainty import WELL_ABOVE_USUAL, RowRate
 from penstock.columns import InputChoice
 from penstock.detection._parts import (
     ALL,
+    Abilities,
     Contributions,
-    Part,
-    has_views,
-    is_scaled_before,
-    is_series,
+    ModePart,
     mean_of_similar,
-    rebuilds,
     reference_rows,
     to_compare,
     usual_scores,
 )
-from penstock.detection._preparing import Prepared, Progress, Reading
+from penstock.detection._preparing import Prepared, Progress, ReadSettings
 from penstock.detection.modes import ModePlan
-from penstock.detectors import BaseDetector, SensorDetector, fit_needs
+from penstock.detectors import BaseDetector, fit_needs
 from penstock.explain import MOST_LABELS, Label, Pattern, as_reason
 from penstock.graph.rows import find_incomparable
 from penstock.io import Note, TableError
 from penstock.prepare import learn_scaling
+from penstock.storage import StorageError
 from penstock.thresholds import Contamination, score_threshold
 
 if TYPE_CHECKING:
@@ -75,10 +73,10 @@ class Model:
     (['all'], True)
     """
 
-    reading: Reading
+    reading: ReadSettings
     inputs: InputChoice
     modes: ModePlan
-    parts: tuple[Part, ...]
+    parts: tuple[ModePart, ...]
     units: Mapping[str, str]
     settings: Mapping[str, Any]
     notes: tuple[Note, ...] = ()
@@ -91,49 +89,49 @@ class Model:
         return scores[np.isfinite(scores)]
 
     @property
-    def later_scores(self) -> FloatArray:
+    def new_row_scores(self) -> FloatArray:
         """Return the training scores that those of later rows are compared with."""
-        scores: FloatArray = np.concatenate([part.later_scores for part in self.parts])
+        scores: FloatArray = np.concatenate([part.new_row_scores for part in self.parts])
         return scores[np.isfinite(scores)]
 
     @property
-    def judges_series(self) -> bool:
-        """Return whether the detectors judge rows in order of time."""
-        return is_series(self.parts[0].detector)
-
-    @property
-    def has_views(self) -> bool:
-        """Return whether the detectors explain their scores by views."""
-        return has_views(self.parts[0].detector)
+    def can(self) -> Abilities:
+        """Return what the detectors can do."""
+        return self.parts[0].can
 
     @classmethod
     def of_detector(cls, detector: Any) -> Model:
         """Return a model of one fitted detector: its columns, if it knows their names, are the inputs.
 
-        >>> from penstock import NormScore
+        >>> from penstock.detectors import NormScore
         >>> Model.of_detector(NormScore().fit([[0.0], [1.0], [4.0]]))
         <Model: NormScore, 0 inputs, 3 training rows>
         """
         detector = copy.copy(detector)
         names = tuple(vars(detector).pop("feature_names_in_", ()))
         return cls(
-            Reading(), InputChoice(names, (), ()), ModePlan(), (Part(ALL, detector),), dict.fromkeys(names, ""), {}
+            ReadSettings(),
+            InputChoice(names, (), ()),
+            ModePlan(),
+            (ModePart(ALL, detector),),
+            dict.fromkeys(names, ""),
+            {},
         )
 
     def threshold_of(self, contamination: Contamination = "auto", *, later: bool = True) -> float:
         """Return the score above which new rows are flagged, from the training scores; training rows, if not `later`.
 
         A share is that of normal rows to flag; of `Detector` it may be less than one of the training rows. "auto" of a
-        detector that judges series is the score that one episode is expected to reach by chance in a period as long as
-        that learnt from; where that is not known, at least three spreads above the usual maximum of a block of time.
+        detector that scores series is the score that one episode is expected to reach by chance in a period as long as
+        that fitted to; where that is not known, at least three spreads above the usual maximum of a block of time.
         """
-        if later and contamination == "auto" and self.judges_series:
+        if later and contamination == "auto" and self.can.over_time:
             levels = [part.level(1.0 / len(self.parts)) for part in self.parts]
             if None not in levels:
                 return max(level for level in levels if level is not None)
-            return max(score_threshold(self.later_scores, contamination), WELL_ABOVE_USUAL)
-        scores = self.later_scores if later else self.training_scores
-        if self.has_views and isinstance(contamination, Real):
+            return max(score_threshold(self.new_row_scores, contamination), WELL_ABOVE_USUAL)
+        scores = self.new_row_scores if later else self.training_scores
+        if self.can.explains and isinstance(contamination, Real):
             return RowRate.of(scores).exceeded_at(float(contamination))
         return score_threshold(scores, contamination)
 
@@ -142,6 +140,25 @@ class Model:
         from penstock.detection._model_files import save_model
 
         save_model(self, path, overwrite=overwrite)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Model:
+        """Load a model of `penstock fit`; StorageError for a file of a detector, which `penstock.load` opens too.
+
+        >>> import tempfile
+        >>> import penstock
+        >>> path = f"{tempfile.mkdtemp()}/plant.model"
+        >>> penstock.fit_model(penstock.datasets.load_plant().table, method="norm").save(path)
+        >>> Model.load(path).parts[0].detector
+        NormScore()
+        """
+        from penstock.detection._model_files import load
+
+        found = load(path)
+        if not isinstance(found, Model):
+            what = f"{type(found).__name__}, not a model of penstock fit"
+            raise StorageError(f"Cannot load {os.fspath(path)}: it holds a {what}")
+        return found
 
     def labelled(self, findings: Findings, number: int, reason: str, who: str, comment: str = "") -> Model:
         """Return a model that knows an incident again: later ones like it are listed as what it was.
@@ -214,7 +231,7 @@ def label_incident(
     return label
 
 
-def deviations(part: Part, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+def deviations(part: ModePart, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return how far the inputs of rows are from what is expected, and how much each stands out.
 
     part : the model of the rows' mode.
@@ -224,28 +241,28 @@ def deviations(part: Part, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
     weights (n, p), what an input adds to the score where the detector can explain it, else the size of the residual in
     units of its range. They do not depend on the other rows.
     """
-    detector, every = part.detector, np.arange(len(rows))
-    added = Contributions(every, *part.explained(rows)) if has_views(detector) else None
-    if rebuilds(detector):
+    every = np.arange(len(rows))
+    added = Contributions(every, *part.explained(rows)) if part.can.explains else None
+    if part.can.rebuilds:
         expected = np.vstack([part.expected(row[None]) for row in rows])
     elif part.reference is not None:
         expected = mean_of_similar(part, to_compare(every, rows, added), part.reference)
     else:
         expected = np.full(rows.shape, np.nan)
     residuals = rows - expected
-    if is_series(detector) and detector.judges_sensors:
-        return residuals, np.abs(detector.deviations(rows))
+    if part.can.by_sensor:
+        return residuals, np.abs(part.detector.deviations(rows))
     return residuals, np.abs(residuals) / part.scale if added is None else added.variables
 
 
 def fit_parts(
     prepared: Prepared, trained: BoolArray, detector: Any, fit_rows: FitRows | None, progress: Progress
-) -> tuple[tuple[Part, ...], dict[str, IndexArray], list[Note]]:
+) -> tuple[tuple[ModePart, ...], dict[str, IndexArray], list[Note]]:
     """Fit a detector for each mode that has enough rows; return them, their training rows, and notes."""
     rows_of = {str(mode): np.flatnonzero(trained & (prepared.modes == mode)) for mode in np.unique(prepared.modes)}
     fewest = max(_FEWEST_ROWS, 2 * int(getattr(detector, "n_components", 1)))
-    learnt = {mode: rows for mode, rows in rows_of.items() if len(rows) >= fewest}
-    if not learnt:
+    fitted = {mode: rows for mode, rows in rows_of.items() if len(rows) >= fewest}
+    if not fitted:
         most = max((len(rows) for rows in rows_of.values()), default=0)
         raise TableError(
             f"There are too few rows to learn from: {fewest} are needed, {prepared.table.source} has {most}"
@@ -253,51 +270,51 @@ def fit_parts(
         )
     notes = []
     for mode, rows in rows_of.items():
-        if mode not in learnt and len(rows):
+        if mode not in fitted and len(rows):
             few = f"{counted(len(rows), 'row')} to learn from, too few ({fewest} are needed)"
-            notes.append(Note("small modes", f"Mode {mode} has {few}: not judged.", len(rows), changed=True))
+            notes.append(Note("small modes", f"Mode {mode} has {few}: not scored.", len(rows), changed=True))
     values = prepared.values.to_numpy()
     parts = []
-    for mode, rows in learnt.items():
-        of_mode = "" if len(learnt) == 1 else f" of mode {mode}"
+    for mode, rows in fitted.items():
+        of_mode = "" if len(fitted) == 1 else f" of mode {mode}"
         progress(f"fitting {type(detector).__name__} to {len(rows):,} rows{of_mode}")
         _check_columns_filled(prepared, rows, of_mode)
         _check_comparable(prepared, rows, detector, of_mode)
         order = prepared.order(rows)
         own = clone(detector)
-        if isinstance(own, SensorDetector) and own.explaining is None:
+        if Abilities.of(own).takes_drivers and own.explaining is None:
             own.set_params(explaining=prepared.inputs.explaining)
         part, warned = _fit_part(mode, own, values[rows], order, fit_rows, of_mode)
         parts.append(part)
         notes += warned
-    if len(parts) > 1 and not has_views(detector) and not is_series(detector):
+    can = Abilities.of(detector)
+    if len(parts) > 1 and not can.explains and not can.over_time:
         usual = usual_scores([part.detector.scores_ for part in parts])
         parts = [replace(part, usual=score) for part, score in zip(parts, usual, strict=True)]
-    return tuple(parts), learnt, notes
+    return tuple(parts), fitted, notes
 
 
 def _fit_part(
     mode: str, detector: Any, rows: FloatArray, order: Mapping[str, Any], fit_rows: FitRows | None, of_mode: str
-) -> tuple[Part, list[Note]]:
+) -> tuple[ModePart, list[Note]]:
     """Return the part of a mode, and the warnings of its detector as notes."""
-    scaling = learn_scaling(rows) if is_scaled_before(detector) else None
+    can = Abilities.of(detector)
+    scaling = learn_scaling(rows) if can.scaled_before else None
+    fit = detector.fit if fit_rows is None else partial(fit_rows, detector)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            if is_series(detector):
-                fit = detector.fit if fit_rows is None else partial(fit_rows, detector)
+            if can.over_time:
                 fit(rows, **order)
-            elif fit_rows is not None:
-                fit_rows(detector, rows if scaling is None else scaling.apply(rows))
             else:
-                detector.fit(rows if scaling is None else scaling.apply(rows))
+                fit(rows if scaling is None else scaling.apply(rows))
         except ValueError as error:
             raise TableError(f"{type(detector).__name__} cannot learn from the rows{of_mode}: {error}") from error
     messages = dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught)
-    reference = None if rebuilds(detector) else reference_rows(rows, detector.scores_)
+    reference = None if can.rebuilds else reference_rows(rows, detector.scores_)
     fitted = f" (Fit{of_mode}.)" if of_mode else ""
     notes = [Note("model", f"{message}{fitted}", 1) for message in messages]
-    return Part(mode, detector, 1.0, scaling, reference), notes
+    return ModePart(mode, detector, 1.0, scaling, reference), notes
 
 
 def _check_columns_filled(prepared: Prepared, rows: IndexArray, of_mode: str) -> None:

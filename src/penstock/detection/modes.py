@@ -1,9 +1,9 @@
-"""Assign operating modes to rows, by a column or by rules; rows around a change of mode are not judged."""
+"""Assign operating modes to rows, by a column or by rules; rows around a change of mode are not scored."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
@@ -16,7 +16,7 @@ from penstock._types import BoolArray, IndexArray
 from penstock.columns import RowRule, RuleError, parse_rule, quote_name, quote_text
 from penstock.detection._parts import ALL
 from penstock.io import Table, TableError, refuse_unknown
-from penstock.options import about
+from penstock.options import errors_name
 
 OTHER, UNKNOWN, CHANGING = "other", "unknown", "changing"
 _RESERVED = (OTHER, UNKNOWN, CHANGING, ALL)  # what rows of no mode are called
@@ -33,14 +33,14 @@ class ModePlan:
 
     settle : after a change of mode the machine is neither in the one nor in the other for so long. The last row before
         the change, and those less than this after the first row of the new mode (itself included), are "changing" and
-        not judged. A number counts rows: 3 are the first three of the new mode, and 0 is none of them.
+        not scored. A number counts rows: 3 are the first three of the new mode, and 0 is none of them.
 
-    A row without the reading that decides is "unknown" and not judged; it is no change of mode.
+    A row without the reading that decides is "unknown" and not scored; it is no change of mode.
     """
 
     column: str | None = None  # each of its values is a mode
     rules: tuple[tuple[str, RowRule], ...] = ()  # by name; the first that holds gives the mode, without one "other"
-    skip: tuple[str, ...] = ()  # modes that are not judged
+    skip: tuple[str, ...] = ()  # modes that are not scored
     settle: pd.Timedelta | int | None = None
 
     def assign(self, table: Table) -> NDArray[np.str_]:
@@ -69,14 +69,14 @@ class ModePlan:
         return replace(self, rules=tuple((name, rule.resolved(table)) for name, rule in self.rules))
 
     def refuse_unknown_skips(self, table: Table) -> None:
-        """Raise for a mode to skip that is none; only where modes are learnt, as new data need not show each."""
+        """Raise for a mode to skip that is none; only where modes are fitted, as new data need not show each."""
         names = [name for name, _ in self.rules] if self.column is None else _values_of(table, self.column)[0]
         known = {*names, *((OTHER,) if self.rules else ())}
         for name in self.skip:
             if name not in known | {UNKNOWN, CHANGING}:
                 raise TableError(f"There is no mode {name!r} to skip; there are {', '.join(sorted(known))}.")
 
-    def is_judged(self, modes: NDArray[np.str_]) -> BoolArray:
+    def is_scored(self, modes: NDArray[np.str_]) -> BoolArray:
         return ~np.isin(modes, [*self.skip, UNKNOWN, CHANGING])
 
     @property
@@ -85,7 +85,7 @@ class ModePlan:
 
     def __str__(self) -> str:
         how = f"by column {self.column}" if self.column else ", ".join(f"{name}: {rule}" for name, rule in self.rules)
-        skipped = f"; not judged: {', '.join(self.skip)}" if self.skip else ""
+        skipped = f"; not scored: {', '.join(self.skip)}" if self.skip else ""
         settled = f"; settling: {self.settle}" if self.settle is not None else ""
         return f"{how}{skipped}{settled}"
 
@@ -98,7 +98,7 @@ def plan_modes(
     if isinstance(modes, Mapping):
         rules = tuple((str(name).strip(), parse_rule(rule)) for name, rule in modes.items())
     else:
-        specs = [modes] if isinstance(modes, str) else list(modes)
+        specs = _texts(modes)
         if len(specs) == 1 and specs[0] in columns:
             return ModePlan(specs[0], (), skip, settle)
         rules = (_only_rule(specs[0], columns),) if len(specs) == 1 else tuple(map(_named_rule, specs))
@@ -114,12 +114,11 @@ _COMPARES = re.compile(r"[<>]|[=!]=")  # names of columns may begin with =, as =
 
 def check_modes(modes: ModeSpec, skip: Sequence[str], settle: pd.Timedelta | int | None) -> None:
     """Raise for rules that cannot be read; whether a single word is a column is not known before the table is read."""
-    with about("modes"):
-        texts = [modes] if isinstance(modes, str) else list(modes)
-        if isinstance(modes, Mapping) or len(texts) != 1:
+    with errors_name("modes"):
+        if isinstance(modes, Mapping) or len(_texts(modes)) != 1:
             plan_modes(modes, (), skip=skip, settle=settle)
-        elif _COMPARES.search(texts[0]):
-            _named_rule(texts[0])
+        elif _COMPARES.search(_texts(modes)[0]):
+            _named_rule(_texts(modes)[0])
 
 
 def refuse_names(names: Sequence[str]) -> None:
@@ -145,25 +144,27 @@ def _refuse_long(name: str) -> None:
         )
 
 
-def named_columns(modes: ModeSpec) -> list[str]:
-    """Return the columns that decide modes, as far as can be known before the table is read."""
-    found = (rule.columns if isinstance(rule, RowRule) else (rule,) for rule in _rules_and_columns(modes))
-    return [name for names in found for name in names]
+def columns_of(modes: ModeSpec) -> tuple[list[str], list[str]]:
+    """Return the columns that decide modes, and the bare words in rules that are columns if the table has them.
 
-
-def perhaps_columns(modes: ModeSpec) -> list[str]:
-    """Return the bare words in rules that are columns if the table has them."""
-    rules = (rule for rule in _rules_and_columns(modes) if isinstance(rule, RowRule))
-    return [name for rule in rules for name in rule.perhaps_columns]
-
-
-def _rules_and_columns(modes: ModeSpec) -> Iterator[RowRule | str]:
-    specs = list(modes.values()) if isinstance(modes, Mapping) else [modes] if isinstance(modes, str) else list(modes)
+    A text that is no rule counts as a column; if it is none, reading the table says so.
+    """
+    specs = list(modes.values()) if isinstance(modes, Mapping) else _texts(modes)
+    named: list[str] = []
+    perhaps: list[str] = []
     for spec in specs:
         try:
-            yield _named_rule(spec)[1]
+            rule = _named_rule(spec)[1]
         except RuleError:
-            yield spec  # a column, then; if it is not, reading the table says so
+            named.append(spec)
+        else:
+            named += rule.columns
+            perhaps += rule.perhaps_columns
+    return named, perhaps
+
+
+def _texts(modes: str | Sequence[str]) -> list[str]:
+    return [modes] if isinstance(modes, str) else list(modes)
 
 
 def _named_rule(spec: str) -> tuple[str, RowRule]:

@@ -12,11 +12,11 @@ import pandas as pd
 from penstock._messages import counted, duration_in_words
 from penstock._types import FloatArray, IndexArray
 from penstock.certainty import CLEARLY, SOME, Chance, about_figure
-from penstock.detection._scoring import LISTED, Scored
+from penstock.detection._scoring import LISTED, ScoredTable
 from penstock.io import Table
 from penstock.sensors import learn_clock
 
-Kind = Literal["unknown", "nothing", "some", "clearly"]
+VerdictKind = Literal["unknown", "nothing", "some", "clearly"]
 ONLY_RANKS = "Every table has rows with the highest scores: nothing here says how many of these are real faults."
 THROUGHOUT = "The later rows differ from the good period throughout: the model no longer fits."
 
@@ -36,13 +36,13 @@ class Verdict:
         How many incidents, or rows, are listed, and how many would be by chance; NaN where that is not known.
     """
 
-    kind: Kind
+    kind: VerdictKind
     sentence: str
     found: int = 0
     expected: float = float("nan")
 
 
-def verdict_on(scored: Scored, noun: str, peaks: Sequence[int], states: Sequence[bool] = ()) -> Verdict:
+def verdict_on(scored: ScoredTable, noun: str, peaks: Sequence[int], states: Sequence[bool] = ()) -> Verdict:
     """Return what the findings say as a whole.
 
     peaks : the highest rows of the events or incidents (`noun`).
@@ -51,7 +51,7 @@ def verdict_on(scored: Scored, noun: str, peaks: Sequence[int], states: Sequence
     if scored.chance_unknown:
         return Verdict("unknown", f"{scored.chance_unknown} {ONLY_RANKS}")
     rows = np.flatnonzero(scored.candidates)
-    if scored.model.judges_series:
+    if scored.model.can.over_time:
         return about_incidents(scored.chance[list(peaks)], _period(scored.prepared.table, rows), noun, states)
     return about_table(Chance.of(scored.chance[rows], scored.scores[rows]))
 
@@ -121,7 +121,7 @@ def about_incidents(
 
 def about_table(chance: Chance) -> Verdict:
     """Return the verdict on rows of a table that are like independent draws."""
-    kind: Kind = "unknown" if chance.verdict == "too few" else chance.verdict
+    kind: VerdictKind = "unknown" if chance.verdict == "too few" else chance.verdict
     called = chance.called
     expected = chance.expected[called].max() if called.any() else chance.expected.min()
     return Verdict(kind, chance.in_words(), int(called.sum()), float(expected))

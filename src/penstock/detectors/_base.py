@@ -244,7 +244,7 @@ class TrainingScores(Saveable, SignedScores):
         Examples
         --------
         >>> import numpy as np
-        >>> from penstock import Detector, NormScore
+        >>> from penstock.detectors import Detector, NormScore
         >>> X = np.random.default_rng(0).normal(size=(1000, 3))
         >>> detector = Detector().fit(X)
         >>> usual, high = detector.expected_by_chance(detector.anomaly_score([[0.0, 0.0, 1.0], [9.0, 9.0, 9.0]]), 100)

@@ -35,7 +35,7 @@ class Saveable(ABC):
 
     >>> import tempfile, penstock
     >>> path = tempfile.mkdtemp() + "/norm.safetensors"
-    >>> penstock.NormScore().fit([[0.0], [1.0], [4.0]]).save(path)
+    >>> penstock.detectors.NormScore().fit([[0.0], [1.0], [4.0]]).save(path)
     >>> penstock.load(path).anomaly_score([[2.0]])
     array([0.5])
     """

@@ -2,7 +2,7 @@
 
 `events.py` joins flagged rows, `incidents.py` events of one cause, `labels.py` compares them with known faults,
 `situations.py` with what people said of earlier ones, `variables.py`, `rules.py` and `spanning.py` say why, and
-`groups.py` describes what a model has learnt.
+`groups.py` describes what a model has fitted.
 """
 
 from penstock.explain._sensor_conditions import IncidentSensor, condition_in_words

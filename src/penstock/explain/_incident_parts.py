@@ -42,7 +42,7 @@ class Series:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class IncidentPart:
     """Flagged rows, the sums of their evidence and of what lies above the level (p,), and from where to where."""
 
     rows: IndexArray
@@ -52,15 +52,15 @@ class Part:
     end: int
 
 
-def split_event(series: Series, rows: IndexArray) -> list[Part]:
+def split_event(series: Series, rows: IndexArray) -> list[IncidentPart]:
     """Split the flagged rows of one event where a new history begins, and where the cause changes."""
-    parts: list[Part] = []
+    parts: list[IncidentPart] = []
     for some in np.split(rows, 1 + np.flatnonzero(np.diff(series.segment[rows]))):
         excess = np.maximum(series.evidence[some] - LEVEL, 0.0)
         cuts = _changes_of_cause(excess)
         for own, above in zip(np.split(some, cuts), np.split(excess, cuts), strict=True):
             sums = series.evidence[own].sum(axis=0), above.sum(axis=0)
-            parts.append(Part(own, *sums, int(own[0]), int(own[-1])))
+            parts.append(IncidentPart(own, *sums, int(own[0]), int(own[-1])))
     return parts
 
 
@@ -112,15 +112,15 @@ def _cosine(one: FloatArray, other: FloatArray) -> Any:
     return (one * other).sum(axis=-1) / np.where(lengths > 0, lengths, np.nan)
 
 
-def merge_parts(series: Series, parts: list[Part]) -> list[Part]:
+def merge_parts(series: Series, parts: list[IncidentPart]) -> list[IncidentPart]:
     """Merge neighbours that touch in time unless their causes differ, or follow each other with the same sensors."""
-    done: list[Part] = []
+    done: list[IncidentPart] = []
     for number, part in enumerate(parts):
         following = int(parts[number + 1].rows[0]) if number + 1 < len(parts) else len(series.scores)
         current = _with_span(series, part, int(done[-1].rows[-1]) if done else -1, following)
         while done and _have_one_cause(series, done[-1], current):
             last = done.pop()
-            both = Part(
+            both = IncidentPart(
                 np.concatenate([last.rows, current.rows]),
                 last.evidence + current.evidence,
                 last.excess + current.excess,
@@ -132,7 +132,7 @@ def merge_parts(series: Series, parts: list[Part]) -> list[Part]:
     return done
 
 
-def _have_one_cause(series: Series, one: Part, other: Part) -> bool:
+def _have_one_cause(series: Series, one: IncidentPart, other: IncidentPart) -> bool:
     """Compare an incident with the next: no farther apart than the longer of them lasts, or six rows."""
     if series.segment[one.rows[0]] != series.segment[other.rows[0]]:
         return False
@@ -144,7 +144,7 @@ def _have_one_cause(series: Series, one: Part, other: Part) -> bool:
     return bool(apart <= max(USUAL_STEPS, longer) and _cosine(*patterns) >= _SAME_SENSORS)
 
 
-def _with_span(series: Series, part: Part, before: int, after: int) -> Part:
+def _with_span(series: Series, part: IncidentPart, before: int, after: int) -> IncidentPart:
     """Return the part with the rows in which its leading sensors leave their range and come back.
 
     The span holds no flagged row of a neighbour: it lies between the rows `before` and `after`.

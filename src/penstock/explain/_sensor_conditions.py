@@ -38,7 +38,7 @@ class IncidentSensor:
         "at zero", "at the end of its range", "frozen", "frozen outside its range", "swapped with NAME", "much noisier
         than usual", "outside its range" (of all rows without incidents), or "" if none of these was recognised. Of a
         state "switched on", "switched from 1 to 2", or "off where it usually is on" and the like; of a column that
-        never moved in the rows learnt from "moved for the first time".
+        never moved in the rows fitted to "moved for the first time".
     certain : bool
         Whether the condition is beyond doubt; if not, say "possibly".
 
@@ -187,7 +187,7 @@ def name_conditions(
 def _state_condition(history: History, end: int, sensor: IncidentSensor) -> str:
     """Say what a state did: it switched as the incident began, or is at another level than usual at such times.
 
-    Of a column that never moved in the rows learnt from, that it moved.
+    Of a column that never moved in the rows fitted to, that it moved.
     """
     series, role = history.series, history.series.roles[sensor.column]
     if not role.levels:

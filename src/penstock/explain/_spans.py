@@ -16,7 +16,7 @@ import numpy as np
 from penstock._messages import quoted
 from penstock._types import BoolArray, FloatArray, IndexArray
 from penstock.columns.roles import DRIVER
-from penstock.explain._incident_parts import Part, Series
+from penstock.explain._incident_parts import IncidentPart, Series
 from penstock.explain.events import USUAL_STEPS
 
 FEWEST_READINGS = 30  # elsewhere, to say what is usual
@@ -165,7 +165,7 @@ class Elsewhere:
         return low, high, width, limit
 
 
-def find_runs(elsewhere: Elsewhere, part: Part, sensors: IndexArray, before: int) -> list[tuple[int, int]]:
+def find_runs(elsewhere: Elsewhere, part: IncidentPart, sensors: IndexArray, before: int) -> list[tuple[int, int]]:
     """Return the first and last row of each run of rows in which one of the sensors is off, joined over short pauses.
 
     part : the flagged rows, and from where to where the evidence goes.

@@ -19,7 +19,7 @@ USUAL_STEPS = 6
 
 
 @dataclass(frozen=True, eq=False)
-class Clock:
+class EventClock:
     """Where n rows are in time, or in the table if `time` is None."""
 
     n: int
@@ -84,7 +84,7 @@ class Clock:
         return pd.Timedelta(np.timedelta64(min(ticks, _LONGEST), self.time.unit))
 
 
-def clock_of(time: pd.DatetimeIndex | None, n: int, groups: ArrayLike | None = None) -> Clock:
+def clock_of(time: pd.DatetimeIndex | None, n: int, groups: ArrayLike | None = None) -> EventClock:
     """Return a clock for n rows; raise unless there is one time stamp for each, in ascending order (in each group)."""
     if time is not None and len(time) != n:
         raise ValueError(f"There are {len(time):,} time stamps for {n:,} rows.")
@@ -98,10 +98,10 @@ def clock_of(time: pd.DatetimeIndex | None, n: int, groups: ArrayLike | None = N
         falls = 1 + np.flatnonzero(time.asi8[1:] < time.asi8[:-1])
         if time.hasnans or not np.isin(falls, starts).all():
             raise ValueError("The time stamps must be in ascending order, without missing ones.")
-    return Clock(n, time, starts)
+    return EventClock(n, time, starts)
 
 
-def _checked_gap(gap: Length | None, clock: Clock) -> Length:
+def _checked_gap(gap: Length | None, clock: EventClock) -> Length:
     """Return the gap given or the usual one; raise if it is negative, or a duration where there is no time."""
     if gap is None:
         return clock.usual_length()
@@ -181,7 +181,7 @@ def group_events(
 
 
 def _figures(
-    scores: FloatArray, rows: IndexArray, starts: IndexArray, counts: IndexArray, clock: Clock
+    scores: FloatArray, rows: IndexArray, starts: IndexArray, counts: IndexArray, clock: EventClock
 ) -> dict[str, Any]:
     """Return what the scores of the flagged rows say of each event."""
     highest = np.maximum.reduceat(scores, starts)

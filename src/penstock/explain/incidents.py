@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from penstock._messages import counted, listed, quoted
 from penstock._types import IndexArray
 from penstock.columns import InputRole
-from penstock.explain._incident_parts import LEVEL, Part, Series, merge_parts, split_event, walk
+from penstock.explain._incident_parts import LEVEL, IncidentPart, Series, merge_parts, split_event, walk
 from penstock.explain._sensor_conditions import (
     CLEARLY,
     STRONG,
@@ -31,7 +31,7 @@ from penstock.explain._sensor_conditions import (
     strong_sensors,
 )
 from penstock.explain._spans import Circumstance, Elsewhere, find_circumstances, find_runs, in_seldom_use, is_new_state
-from penstock.explain.events import Clock, Events
+from penstock.explain.events import EventClock, Events
 from penstock.explain.situations import NORMAL, Label, Pattern, is_alike, likeness, strongest
 
 _MOST_SIMILAR = 3
@@ -227,7 +227,7 @@ def incident_table(incidents: Sequence[Incident], time: pd.DatetimeIndex | None 
     """
     spans = np.array([(one.start, one.end, one.peak) for one in incidents], dtype=np.intp).reshape(-1, 3)
     first, last, peak = spans.T
-    clock = Clock(0, time, np.zeros(0, np.intp))
+    clock = EventClock(0, time, np.zeros(0, np.intp))
     columns: dict[str, Any] = {
         "start": clock.stamps(first),
         "end": clock.stamps(last),
@@ -263,7 +263,9 @@ def _first_out(incident: Incident) -> str:
     return next((names[column] for column in incident.moved_first), "")
 
 
-def _rank_sensors(elsewhere: Elsewhere, part: Part, before: int) -> tuple[list[tuple[int, int]], list[IncidentSensor]]:
+def _rank_sensors(
+    elsewhere: Elsewhere, part: IncidentPart, before: int
+) -> tuple[list[tuple[int, int]], list[IncidentSensor]]:
     """Return the runs of an incident, and its sensors by mean evidence × (1 − onset / 4), onset from 0 to 1 of it.
 
     They are those that left their range; if none did, the three with most evidence. Ties are in order of the names.

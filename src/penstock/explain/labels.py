@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from penstock._messages import counted, quoted
 from penstock._types import BoolArray, IndexArray
-from penstock.explain.events import Clock, Length, clock_of
+from penstock.explain.events import EventClock, Length, clock_of
 from penstock.io import TableError
 from penstock.ranking import precision_at_n
 
@@ -151,18 +151,18 @@ class Agreement:
 
     faults : one row per known fault, numbered from 1: start, end, rows, flagged (rows flagged inside), first_alarm (the
         first flagged row from `horizon` before the start to the end, but after the previous fault), lead (from the
-        first alarm to the start: positive if it came before), found, judged (whether any row inside has a score: else
+        first alarm to the start: positive if it came before), found, scored (whether any row inside has a score: else
         it could not be found). Without time, start, end, first_alarm and lead count rows.
     """
 
     n_known: int  # rows of known faults
-    n_judged: int  # rows with a score
+    n_scored: int  # rows with a score
     n_ranked: int  # N: known rows that have a score
-    precision_at_n: float  # the share of known rows among the N highest scores; NaN if N is 0 or all rows judged
+    precision_at_n: float  # the share of known rows among the N highest scores; NaN if N is 0 or all rows scored
     faults: pd.DataFrame
     horizon: Length
     first_rows: IndexArray  # where each fault starts in the table
-    n_judged_faults: int  # faults that have a row with a score, so that they could be found
+    n_scored_faults: int  # faults that have a row with a score, so that they could be found
     n_found: int  # of these, how many had an alarm
     n_inside: int  # and how many a flagged row inside; the other found ones had an earlier alarm alone
 
@@ -176,7 +176,7 @@ def agreement(
 ) -> Agreement:
     """Compare flags and scores with known faults.
 
-    known, flags, scores : a score may be NaN: the row is not judged then.
+    known, flags, scores : a score may be NaN: the row is not scored then.
     time : in ascending order; None: the positions of the rows count.
     groups : as in `group_events`: no fault spans two, nor does an alarm in one count for a fault in another.
 
@@ -195,25 +195,27 @@ def agreement(
     wanted = np.where(starts < _EARLIEST + width, _EARLIEST, starts - width)  # never below what int64 holds
     after_previous = np.append(0, last[:-1] + 1)[: len(first)]
     opening = np.maximum(clock.first_from(ticks, wanted, first), after_previous)
-    judged = ~np.isnan(values)
+    scored = ~np.isnan(values)
     faults = _faults(first, last, flagged, opening, clock)
-    until = np.append(0, np.cumsum(judged))
-    faults["judged"] = until[last + 1] > until[first]
-    n_ranked, n_judged = int(truth[judged].sum()), int(judged.sum())
-    precision = precision_at_n(truth[judged], values[judged]) if 0 < n_ranked < n_judged else float("nan")
-    found, inside = faults["judged"] & faults["found"], faults["judged"] & (faults["flagged"] > 0)
-    counts = int(faults["judged"].sum()), int(found.sum()), int(inside.sum())
-    return Agreement(int(truth.sum()), n_judged, n_ranked, precision, faults, before, first, *counts)
+    until = np.append(0, np.cumsum(scored))
+    faults["scored"] = until[last + 1] > until[first]
+    n_ranked, n_scored = int(truth[scored].sum()), int(scored.sum())
+    precision = precision_at_n(truth[scored], values[scored]) if 0 < n_ranked < n_scored else float("nan")
+    found, inside = faults["scored"] & faults["found"], faults["scored"] & (faults["flagged"] > 0)
+    counts = int(faults["scored"].sum()), int(found.sum()), int(inside.sum())
+    return Agreement(int(truth.sum()), n_scored, n_ranked, precision, faults, before, first, *counts)
 
 
-def fault_spans(known: BoolArray, clock: Clock, gap: Length) -> tuple[IndexArray, IndexArray]:
+def fault_spans(known: BoolArray, clock: EventClock, gap: Length) -> tuple[IndexArray, IndexArray]:
     """Return the first and the last row of each fault: known rows that follow each other at most `gap` apart."""
     rows = np.flatnonzero(known)
     ends = np.flatnonzero((np.diff(rows) > 1) | clock.steps_above(rows, gap))
     return (rows[np.append(0, ends + 1)], rows[np.append(ends, -1)]) if len(rows) else (rows, rows)
 
 
-def _faults(first: IndexArray, last: IndexArray, flagged: BoolArray, opening: IndexArray, clock: Clock) -> pd.DataFrame:
+def _faults(
+    first: IndexArray, last: IndexArray, flagged: BoolArray, opening: IndexArray, clock: EventClock
+) -> pd.DataFrame:
     alarms = np.append(np.flatnonzero(flagged), len(flagged))
     alarm = alarms[np.searchsorted(alarms, opening)]  # the next alarm from each opening on
     found = alarm <= last

@@ -85,7 +85,7 @@ def rank_variables(
 
     actual, expected : (m, p) the readings of the event's rows and what was expected of them, in the user's units. NaN
         where there is none: such an entry does not count.
-    scale : (p,) what counts as one: the range of each column that the scaling has learnt. A column without a range (it
+    scale : (p,) what counts as one: the range of each column that the scaling has fitted. A column without a range (it
         was constant) counts in units of what was expected of it (of 1, if that is 0).
     names, units : of the columns. Without `units` they are taken from the names where these have them.
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from penstock._parameters import ParameterError
 from penstock._types import BoolArray, FloatArray, IndexArray, StreamScores
 from penstock.columns import RowRule, RuleError
-from penstock.detection import UNKNOWN, Model, ModePlan, Part, deviations, mode_name, rebuilds
+from penstock.detection import UNKNOWN, Model, ModePart, ModePlan, deviations, mode_name
 from penstock.detectors import OnlineNSNMF, SeriesMonitor
 from penstock.io import Aligning, Batch, InputError, Table, TableOptions, TimeReader, is_number, plain_alignment
 from penstock.live.options import WatchOptions
@@ -56,7 +56,7 @@ class FittedScorer:
             self._parts = copy.deepcopy(self._parts)
         self._threshold = self._first_threshold(model, threshold)
         self._series: dict[str, _Series] = {}
-        if self._model.judges_series:
+        if self._model.can.over_time:
             self._series = {part.mode: _Series(part.detector.monitor()) for part in self._parts}
         if begun is not None:
             self._series[self._parts[0].mode].monitor.restore(begun.state())
@@ -75,12 +75,12 @@ class FittedScorer:
         """Return the threshold for the first row; None: that of the detectors, which learn."""
         if isinstance(threshold, Threshold):
             running = threshold.fresh()
-            running.update_many(self._model.later_scores)
+            running.update_many(self._model.new_row_scores)
             return running
         if threshold is None and self._learns:
             return None
         if threshold is None and self._bare:
-            judges_series = self._model.judges_series
+            judges_series = self._model.can.over_time
             return Fixed(self._model.threshold_of(model.contamination) if judges_series else float(model.threshold_))
         return Fixed(self._model.threshold_of("auto" if threshold is None else threshold))
 
@@ -177,7 +177,7 @@ class FittedScorer:
             found.thresholds[:], found.flags[:] = self._threshold.follow(found.scores)
         for part in self._parts if not self._learns else ():
             self._explain(part, np.flatnonzero(found.flags & (modes == part.mode)), job)
-        evidence = job.evidence if self._series and self._parts[0].detector.judges_sensors else None
+        evidence = job.evidence if self._parts[0].can.by_sensor else None
         names = None if groups is None else [str(group) for group in groups]
         chances = self._expected_in_a_day(found, modes)
         known = None if evidence is None else job.deviations
@@ -200,7 +200,7 @@ class FittedScorer:
     def expected(self, batch: Batch) -> FloatArray | None:
         """Return what each input should have been in these rows; NaN in modes not learnt, None if nothing is known."""
         rows = self._inputs(batch, {})
-        if self._learns or not rebuilds(self._parts[0].detector):
+        if self._learns or not self._parts[0].can.rebuilds:
             return None
         modes, found = self._modes.modes_of(self._table(batch)), np.full(rows.shape, np.nan)
         for part in self._parts:
@@ -209,7 +209,7 @@ class FittedScorer:
                 found[places] = self._expected(part, rows[places])
         return found
 
-    def _expected(self, part: Part, rows: FloatArray) -> FloatArray:
+    def _expected(self, part: ModePart, rows: FloatArray) -> FloatArray:
         """Return expected values as they are shown: within what each input can be."""
         found = part.expected(rows)
         return found if self._bare else self._model.inputs.plausible(found, self._model.units)
@@ -219,7 +219,7 @@ class FittedScorer:
         learnt = [part.reference for part in self._parts if part.mode == modes[place] and part.reference is not None]
         return rows, modes == modes[place], learnt[0] if learnt else np.empty((0, rows.shape[1]))
 
-    def _score_part(self, part: Part, places: IndexArray, job: _Job, strict: bool) -> None:
+    def _score_part(self, part: ModePart, places: IndexArray, job: _Job, strict: bool) -> None:
         """Fill in the scores of the rows of one mode; one by one if the detector refuses a row."""
         try:
             self._take(part, places, job)
@@ -232,7 +232,7 @@ class FittedScorer:
                     if strict:
                         raise InputError(f"A row cannot be scored: {job.reasons[place]} (--strict)") from None
 
-    def _take(self, part: Part, places: IndexArray, job: _Job) -> None:
+    def _take(self, part: ModePart, places: IndexArray, job: _Job) -> None:
         rows, found = job.rows, job.found
         if self._series:
             found.scores[places] = self._series[part.mode].score(places, job)
@@ -251,12 +251,12 @@ class FittedScorer:
             found.thresholds[places] = result.thresholds / part.usual
             found.flags[places] = result.flags
 
-    def _explain(self, part: Part, places: IndexArray, job: _Job) -> None:
+    def _explain(self, part: ModePart, places: IndexArray, job: _Job) -> None:
         """Name the inputs that stand out in rows of a mode: measured minus expected."""
         found, rows = job.found, job.rows[places]
         if not len(places) or not found.variables.shape[1]:
             return
-        if self._series and part.detector.judges_sensors:
+        if part.can.by_sensor:
             residuals, weights = rows - self._expected(part, rows), job.evidence[places]
             job.deviations[places] = residuals
         else:

@@ -17,7 +17,7 @@ import pandas as pd
 from sklearn.base import clone
 
 from penstock._parameters import ParameterError
-from penstock.detection import LEARNT, Model, fit_model
+from penstock.detection import FROM_DATA, Model, fit_model
 from penstock.explain import FAULT, NORMAL, SENSOR_DEFECT, Label, excluded_periods, joined_periods
 from penstock.io import AlignedSource, AnySource, Batch, InputError, RowSource, TableOptions, TimeReader, open_feed
 from penstock.live.alarm_files import ROW_SECONDS, AlarmClock
@@ -88,7 +88,7 @@ class TableRows:
     def reading(self, model: Model) -> dict[str, Any]:
         """Return the options with which the file is read for fitting."""
         return {
-            each.name: getattr(model.reading, each.name) for each in fields(model.reading) if each.name not in LEARNT
+            each.name: getattr(model.reading, each.name) for each in fields(model.reading) if each.name not in FROM_DATA
         }
 
 
@@ -126,7 +126,7 @@ class StoredRows:
 
     def reading(self, model: Model) -> dict[str, Any]:
         """Return the options with which the table is taken for fitting: it is read already."""
-        names = [each.name for each in fields(model.reading) if each.name not in (*LEARNT, *_FROM_TEXT)]
+        names = [each.name for each in fields(model.reading) if each.name not in (*FROM_DATA, *_FROM_TEXT)]
         return {"time": "time", **{name: getattr(model.reading, name) for name in names}}
 
 

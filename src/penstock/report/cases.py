@@ -118,7 +118,7 @@ class Case:
 
 def cases_of(findings: Findings) -> list[Case]:
     """Return at most `MOST_LISTED` cases, the most severe first."""
-    if findings.evidence is not None:
+    if findings.assessment.by_sensor:
         found = [_of_incident(findings, incident) for incident in findings.incidents]
     else:
         found = [_of_event(findings, event) for event in findings.events.sort_values("rank").index[:MOST_LISTED]]
@@ -127,12 +127,12 @@ def cases_of(findings: Findings) -> list[Case]:
 
 def word_for_cases(findings: Findings) -> str:
     """Return what cases are called: "incident" or "event"."""
-    return "event" if findings.evidence is None else "incident"
+    return "event" if not findings.assessment.by_sensor else "incident"
 
 
 def _of_incident(findings: Findings, incident: Incident) -> Case:
-    event = int(findings.grouped.of_row[incident.peak])
-    alone = np.isin(np.flatnonzero(findings.grouped.of_row == event), incident.rows).all()
+    event = int(findings.rows.grouped.of_row[incident.peak])
+    alone = np.isin(np.flatnonzero(findings.rows.grouped.of_row == event), incident.rows).all()
     return Case(
         number=incident.number,
         rank=incident.rank,
@@ -143,13 +143,13 @@ def _of_incident(findings: Findings, incident: Incident) -> Case:
         sensors=tuple(_sensor_of_incident(findings, incident, sensor) for sensor in incident.sensors),
         record=findings.incident_table.loc[incident.number].to_dict(),
         event=event,
-        explanation=findings.explanations.get(event) if alone else None,
+        explanation=findings.explained.events.get(event) if alone else None,
         incident=incident,
     )
 
 
 def _sensor_of_incident(findings: Findings, incident: Incident, sensor: IncidentSensor) -> CaseSensor:
-    values, expected = findings.values.to_numpy(), findings.expected.to_numpy()
+    values, expected = findings.inputs.values.to_numpy(), findings.inputs.expected.to_numpy()
     rows = np.concatenate([np.arange(first, last + 1) for first, last in incident.runs])
     condition = sensor.condition if sensor.certain or not sensor.condition else f"possibly {sensor.condition}"
     apart = values[rows, sensor.column] - expected[rows, sensor.column]
@@ -170,18 +170,18 @@ def _sensor_of_incident(findings: Findings, incident: Incident, sensor: Incident
 
 
 def _of_event(findings: Findings, event: int) -> Case:
-    record, why = findings.events.loc[event].to_dict(), findings.explanations.get(event)
+    record, why = findings.events.loc[event].to_dict(), findings.explained.events.get(event)
     variables = [] if why is None else why.variables.to_dict("records")
     return Case(
         number=event,
         rank=int(record["rank"]),
-        start=int(findings.grouped.first_rows[event - 1]),
-        end=int(findings.grouped.last_rows[event - 1]),
+        start=int(findings.rows.grouped.first_rows[event - 1]),
+        end=int(findings.rows.grouped.last_rows[event - 1]),
         peak=int(record["peak_row"]),
-        rows=np.flatnonzero(findings.grouped.of_row == event),
+        rows=np.flatnonzero(findings.rows.grouped.of_row == event),
         sensors=tuple(
             CaseSensor(
-                column=findings.names.index(row["variable"]),
+                column=findings.inputs.names.index(row["variable"]),
                 name=row["variable"],
                 onset=-1,
                 direction=row["direction"],
@@ -256,7 +256,11 @@ def sureness(findings: Findings, case: Case) -> tuple[str, str]:
     expected = case.record["expected_by_chance"]
     if case.incident is not None:
         return how_sure(expected, case.incident.kind, case.record["known"]), by_chance(expected)
-    return (f"rank {case.rank}", "") if findings.chance_unknown else (about_figure(expected), by_chance(expected))
+    return (
+        (f"rank {case.rank}", "")
+        if findings.assessment.chance_unknown
+        else (about_figure(expected), by_chance(expected))
+    )
 
 
 def make_row(findings: Findings, case: Case, areas: Areas) -> Record:
@@ -280,7 +284,7 @@ def make_row(findings: Findings, case: Case, areas: Areas) -> Record:
         others=[name_tag(sensor.name) for sensor in case.sensors[1:3]] if case.incident is None else [],
         area=", ".join(dict.fromkeys(filter(None, (areas.of(s.name) for s in case.in_order[:3])))),
         source=_SHORT_SOURCES[case.record["source"]] if case.incident is not None else "",
-        mode=str(findings.modes[case.peak]),
+        mode=str(findings.rows.modes[case.peak]),
     )
 
 
@@ -299,7 +303,7 @@ def filter_data(findings: Findings, cases: Sequence[Case], areas: Areas) -> list
                 "sure": sureness(findings, case)[0] == "near certain",
                 "areas": sorted({areas.of(sensor.name) for sensor in out} - {""}),
                 "sensors": [sensor.column for sensor in out],
-                "mode": str(findings.modes[case.peak]),
+                "mode": str(findings.rows.modes[case.peak]),
                 "days": days,
             }
         )
@@ -332,7 +336,7 @@ def make_article(findings: Findings, case: Case, known: Sequence[tuple[int, int]
         reason=case.incident.reason if case.incident is not None else "",
         sure=sure,
         how=how,
-        mode=str(findings.modes[case.peak]),
+        mode=str(findings.rows.modes[case.peak]),
         about=_about(findings, case),
         lines=lines,
         began=place_in_words(findings, first_onset),
@@ -373,12 +377,12 @@ def stretch_in_words(record: dict[Any, Any]) -> Markup:
 
 
 def _line(findings: Findings, sensor: CaseSensor, first_onset: int) -> Record:
-    unit = findings.units.get(sensor.name, "")
+    unit = findings.inputs.units.get(sensor.name, "")
     actual, expected = numbers([sensor.actual, sensor.expected])
     difference = number(sensor.actual - sensor.expected)
     difference = f"+{difference}" if sensor.actual > sensor.expected else difference
-    role, direction = findings.inputs.role_of(sensor.name), sensor.direction
-    if role.levels and not findings.rebuilt:
+    role, direction = findings.inputs.choice.role_of(sensor.name), sensor.direction
+    if role.levels and not findings.inputs.rebuilt:
         actual, expected = role.in_words(sensor.actual), role.in_words(sensor.expected)
         difference = direction = ""
     return Record(
@@ -403,10 +407,10 @@ def _sentence(findings: Findings, case: Case, shown: Sequence[CaseSensor], first
     if not case.sensors:
         return Markup("The readings as a whole are unusual; this method does not say which sensor is behind it.")
     first = case.sensors[0]
-    unit = unit_beside(first.name, findings.units.get(first.name, ""))
-    wanted = "the model rebuilds" if findings.rebuilt else "expected was"
-    role = findings.inputs.role_of(first.name)
-    if role.levels and not findings.rebuilt:
+    unit = unit_beside(first.name, findings.inputs.units.get(first.name, ""))
+    wanted = "the model rebuilds" if findings.inputs.rebuilt else "expected was"
+    role = findings.inputs.choice.role_of(first.name)
+    if role.levels and not findings.inputs.rebuilt:
         text = _of_state(findings, first, role)
     else:
         text = Markup("{} read {} where {} {}").format(
@@ -463,7 +467,7 @@ def _setting(row: dict[Any, Any], state: InputRole | None) -> Markup:
 def _about(findings: Findings, case: Case) -> str:
     """How high the score was, and when."""
     why = case.explanation
-    seen = float(findings.seen[case.peak])
+    seen = float(findings.rows.seen[case.peak])
     partly = f", with {percent(seen)} of the readings there" if seen < 1 else ""
     text = (
         f"The score was highest at {place_in_words(findings, case.peak)}: {number(float(findings.scores[case.peak]))}"
@@ -488,7 +492,9 @@ def _neighbors(findings: Findings, case: Case) -> Record | None:
         distance="Distance along the tree" if why.along_tree else "Distance",
         peak=place_in_words(findings, case.peak),
         score=number(float(findings.scores[case.peak])),
-        lines=[(name_tag(name), findings.units.get(name, ""), numbers(values.tolist())) for name, values in rows],
+        lines=[
+            (name_tag(name), findings.inputs.units.get(name, ""), numbers(values.tolist())) for name, values in rows
+        ],
     )
 
 

@@ -44,8 +44,8 @@ class CaseCharts:
 
     def __init__(self, findings: Findings, axis: Axis, cases: Sequence[Case]) -> None:
         self.findings, self.axis = findings, axis
-        self._values, self._expected = findings.values.to_numpy(), findings.expected.to_numpy()
-        self._outside = findings.judged & ~findings.flags
+        self._values, self._expected = findings.inputs.values.to_numpy(), findings.inputs.expected.to_numpy()
+        self._outside = findings.rows.scored & ~findings.flags
         for case in cases:
             self._outside[case.start : case.end + 1] = False
         self._bands: dict[int, tuple[float, float]] = {}
@@ -83,8 +83,8 @@ class CaseCharts:
             low, high = self.band(sensor.column)
             chart = {
                 "name": shown_name(sensor.name),
-                "unit": self.findings.units.get(sensor.name, ""),
-                "range": float(self.findings.ranges[sensor.column]),
+                "unit": self.findings.inputs.units.get(sensor.name, ""),
+                "range": float(self.findings.inputs.ranges[sensor.column]),
                 "onset": float(axis.places[sensor.onset - window.start]) if sensor.onset >= window.start else None,
                 "band": [low, high] if np.isfinite(low + high) else None,
                 "actual": pack_curve(actual[kept, place]),
@@ -142,7 +142,7 @@ class CaseCharts:
         window in the sensors that the case is not about, each in units of its range.
         """
         length, n = window.stop - window.start, len(self._values)
-        normal = self._outside & (self.findings.modes == self.findings.modes[case.peak])
+        normal = self._outside & (self.findings.rows.modes == self.findings.rows.modes[case.peak])
         bad = np.concatenate([[0], np.cumsum(~normal)])
         gaps = np.concatenate([[0], np.cumsum(self.axis.begins)])
         starts = np.arange(n - length + 1)
@@ -169,7 +169,7 @@ class CaseCharts:
 
     @cached_property
     def _scaled(self) -> NDArray[np.float32]:
-        return (self._values / self.findings.ranges).astype(np.float32)
+        return (self._values / self.findings.inputs.ranges).astype(np.float32)
 
     def _compared(self, case: Case) -> IndexArray:
         """The columns that a case is not about: that did not leave their range, or have no charts; else all."""
@@ -186,14 +186,14 @@ class CaseCharts:
         With evidence, a cell shows how far a sensor is beyond the usual, with the sign of the difference from what was
         expected; else that difference in units of the sensor's range. A cell of several rows shows the farthest one.
         """
-        window, evidence = self.window(case), self.findings.evidence
-        columns = np.flatnonzero(np.isin(self.findings.names, self.findings.inputs.causes))
+        window, evidence = self.window(case), self.findings.rows.evidence
+        columns = np.flatnonzero(np.isin(self.findings.inputs.names, self.findings.inputs.choice.causes))
         values = self._values[window][:, columns]
         residuals = values - self._expected[window][:, columns]
         if evidence is not None:
             shown = np.where(np.isnan(values), np.nan, evidence[window][:, columns] * np.sign(residuals))
         else:
-            shown = residuals / self.findings.ranges[columns]
+            shown = residuals / self.findings.inputs.ranges[columns]
         inside = shown[case.start - window.start : case.end + 1 - window.start]
         sizes = np.nanmean(np.where(np.isnan(inside), 0.0, np.abs(inside)), axis=0)
         order = np.argsort(-sizes, kind="stable")[:MOST_VARIABLES]
@@ -215,9 +215,9 @@ class CaseCharts:
         edges = np.insert(np.append(places[first], ends[-1]), after_gap, ends[after_gap - 1])
         steps = np.insert(steps, after_gap, -128, axis=1)
         return {
-            "names": [shown_name(self.findings.names[columns[j]]) for j in order],
-            "units": [self.findings.units.get(self.findings.names[columns[j]], "") for j in order],
-            "ranges": [float(self.findings.ranges[columns[j]]) for j in order],
+            "names": [shown_name(self.findings.inputs.names[columns[j]]) for j in order],
+            "units": [self.findings.inputs.units.get(self.findings.inputs.names[columns[j]], "") for j in order],
+            "ranges": [float(self.findings.inputs.ranges[columns[j]]) for j in order],
             "edges": pack_places(edges),
             "cells": pack_bytes(steps, "i1"),
             "full": full,
@@ -255,7 +255,7 @@ def case_data(findings: Findings, axis: Axis, cases: Sequence[Case]) -> dict[int
 
 def most_involved(findings: Findings, cases: Sequence[Case]) -> IndexArray:
     """Return the columns, those first that most and the most severe cases are about."""
-    weight = np.zeros(len(findings.names))
+    weight = np.zeros(len(findings.inputs.names))
     for case in cases:
         for place, sensor in enumerate(case.sensors[:MOST_CHARTS]):
             weight[sensor.column] += 1 / ((1 + case.rank) * (1 + place))
@@ -267,20 +267,20 @@ def explorer_data(findings: Findings, axis: Axis, cases: Sequence[Case], areas: 
 
     A level is a list of places that several curves share.
     """
-    n, p = len(findings.scores), len(findings.names)
+    n, p = len(findings.scores), len(findings.inputs.names)
     fine = Level.of(axis, n if n * p <= _ALL_CELLS else max(_FINE_POINTS, min(_MOST_FINE, n // 20)))
     coarse = fine if n * p <= _ALL_CELLS or p <= FINE_SENSORS else Level.of(axis, COARSE_POINTS)
-    order, values = most_involved(findings, cases), findings.values.to_numpy()
+    order, values = most_involved(findings, cases), findings.inputs.values.to_numpy()
     finely = set(order[:FINE_SENSORS].tolist()) if coarse is not fine else set(range(p))
     sensors = [
         {
             "name": shown_name(name),
-            "unit": findings.units.get(name, ""),
+            "unit": findings.inputs.units.get(name, ""),
             "area": areas.of(name),
             "level": 0 if column in finely else 1,
             "curve": pack_long_curve((fine if column in finely else coarse).thin(values[:, column])),
         }
-        for column, name in enumerate(findings.names)
+        for column, name in enumerate(findings.inputs.names)
     ]
     return {
         "levels": [level.packed() for level in ((fine,) if coarse is fine else (fine, coarse))],

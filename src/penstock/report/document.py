@@ -151,7 +151,7 @@ def findings_table(findings: Findings) -> pd.DataFrame:
     """
     table = _listed(findings)
     events = findings.events.loc[table["event"]]
-    reasons = findings.explanations
+    reasons = findings.explained.events
     table = table.assign(event_start=events["start"].array, event_end=events["end"].array)
     if findings.table.time is None:
         table["event_span"] = events["duration"].to_numpy()
@@ -191,13 +191,13 @@ def scores_tables(findings: Findings) -> Iterator[pd.DataFrame]:
             columns["time"] = findings.table.time[part]
         if findings.table.group is not None:
             columns["group"] = pd.array(findings.table.group.to_numpy()[part], dtype="string")
-        events = pd.Series(findings.grouped.of_row[part], dtype="Int64")
+        events = pd.Series(findings.rows.grouped.of_row[part], dtype="Int64")
         columns |= {
             "score": findings.scores[part],
             "flag": findings.flags[part],
             "event": events.mask(events == 0),
-            "mode": pd.array(findings.modes[part].astype(object), dtype="string"),
-            "seen": findings.seen[part],
+            "mode": pd.array(findings.rows.modes[part].astype(object), dtype="string"),
+            "seen": findings.rows.seen[part],
         }
         yield pd.DataFrame(columns)
 
@@ -208,7 +208,7 @@ def document_pieces(findings: Findings) -> Iterator[str]:
     yield f',\n"verdict": {as_json(plain(findings.verdict))}'
     yield from _list_pieces("incidents", incident_records(findings))
     yield from _list_pieces("events", _events(findings))
-    days = findings.days.reset_index()
+    days = findings.rows.days.reset_index()
     yield from _list_pieces("days", records(days.assign(day=[str(day)[:10] for day in days["day"]])))
     yield from _list_pieces("findings", records(_listed(findings)))
     yield f',\n"settings": {as_json(plain(findings.settings))}'
@@ -227,8 +227,8 @@ def _list_pieces(name: str, entries: Iterator[Any]) -> Iterator[str]:
 def summarize(findings: Findings) -> dict[str, Any]:
     """The findings in figures, in JSON's types."""
     time = findings.table.time
-    names, counts = np.unique(findings.modes, return_counts=True)
-    agreement = findings.agreement
+    names, counts = np.unique(findings.rows.modes, return_counts=True)
+    agreement = findings.assessment.agreement
     return {
         "penstock": penstock.__version__,
         "source": findings.table.source,
@@ -236,20 +236,20 @@ def summarize(findings: Findings) -> dict[str, Any]:
         "first_time": None if time is None else plain(time.min()),
         "last_time": None if time is None else plain(time.max()),
         "groups": None if findings.table.group is None else len(findings.table.spans),
-        "judged": int(findings.judged.sum()),
-        "trained": int(findings.trained.sum()),
-        "self_judged": findings.self_judged,
-        "rebuilt": findings.rebuilt,
-        "inputs": len(findings.names),
-        "left_out": len(findings.inputs.left_out),
+        "scored": int(findings.rows.scored.sum()),
+        "trained": int(findings.rows.fitted.sum()),
+        "self_scored": findings.assessment.self_scored,
+        "rebuilt": findings.inputs.rebuilt,
+        "inputs": len(findings.inputs.names),
+        "left_out": len(findings.inputs.choice.left_out),
         "findings": int(findings.flags.sum()),
         "events": len(findings.events),
-        "event_days": len(findings.days),
-        "shifts": plain(findings.shifts),
-        "method": findings.method,
+        "event_days": len(findings.rows.days),
+        "shifts": plain(findings.assessment.shifts),
+        "method": findings.assessment.method,
         "threshold": plain(findings.threshold),
-        "threshold_expected": plain(findings.threshold_expected),
-        "chance_unknown": findings.chance_unknown,
+        "threshold_expected": plain(findings.assessment.threshold_expected),
+        "chance_unknown": findings.assessment.chance_unknown,
         "modes": {str(name): int(count) for name, count in zip(names, counts, strict=True)},
         "agreement": None
         if agreement is None
@@ -258,7 +258,7 @@ def summarize(findings: Findings) -> dict[str, Any]:
             "ranked_rows": agreement.n_ranked,
             "precision_at_n": plain(agreement.precision_at_n),
             "faults": len(agreement.faults),
-            "faults_judged": agreement.n_judged_faults,
+            "faults_scored": agreement.n_scored_faults,
             "faults_found": agreement.n_found,
         },
     }
@@ -276,7 +276,7 @@ def incident_records(findings: Findings) -> Iterator[dict[str, Any]]:
         yield {
             "incident": incident.number,
             **figures,
-            "events": np.unique(findings.grouped.of_row[incident.rows]).tolist(),
+            "events": np.unique(findings.rows.grouped.of_row[incident.rows]).tolist(),
             "sensors": [
                 {
                     "name": sensor.name,
@@ -303,13 +303,13 @@ def _events(findings: Findings) -> Iterator[dict[str, Any]]:
             "event": event,
             **figures,
             "peak_row": plain(numbers[peak]),
-            "mode": str(findings.modes[peak]),
-            **(_why(findings, event) if event in findings.explanations else nothing),
+            "mode": str(findings.rows.modes[peak]),
+            **(_why(findings, event) if event in findings.explained.events else nothing),
         }
 
 
 def _why(findings: Findings, event: int) -> dict[str, Any]:
-    why = findings.explanations[event]
+    why = findings.explained.events[event]
     rows = findings.table.values.index[why.variables["position"].to_numpy(dtype=np.intp)]  # as in the source
     return {
         "parts": plain(why.parts),
@@ -353,7 +353,7 @@ def cases_table(findings: Findings) -> pd.DataFrame:
     """
     from penstock.report.cases import cases_of, later  # which imports this module
 
-    if findings.evidence is None:
+    if not findings.assessment.by_sensor:
         return findings.events.sort_values("rank").reset_index()
     table = findings.incident_table.sort_values("rank")
     orders = {}
@@ -401,7 +401,7 @@ def workbook(findings: Findings, path: Any) -> bytes:
 
     settings = [(name, value) for name, value in findings.settings.items() if value is not None]
     sheets = {
-        "events" if findings.evidence is None else "incidents": cases_table(findings),
+        "events" if not findings.assessment.by_sensor else "incidents": cases_table(findings),
         "findings": findings_table(findings),
         "sensors": sensors_table(findings),
         "settings": pd.DataFrame([("verdict", findings.verdict.sentence), *settings], columns=["setting", "value"]),

@@ -99,10 +99,12 @@ def plot_case(findings: Findings, number: int) -> Figure:
     figure, axes = pyplot.subplots(
         shown, 1, sharex=True, squeeze=False, figsize=(9, 1.35 * shown + 0.8), layout="constrained"
     )
-    word = "rebuilt" if findings.rebuilt else "expected"
+    word = "rebuilt" if findings.inputs.rebuilt else "expected"
     at = places[window]
     for axis, sensor in zip(axes[:, 0], sensors, strict=False):
-        actual, expected = (table[sensor.name].to_numpy()[window] for table in (findings.values, findings.expected))
+        actual, expected = (
+            table[sensor.name].to_numpy()[window] for table in (findings.inputs.values, findings.inputs.expected)
+        )
         low, high = charts.band(sensor.column)
         around = expected if charts.has_expected else np.zeros(len(expected))
         axis.axvspan(places[case.start], places[case.end], color=_BAND, alpha=0.25, linewidth=0)
@@ -112,7 +114,7 @@ def plot_case(findings: Findings, number: int) -> Figure:
         if sensor.onset >= 0:
             axis.axvline(places[sensor.onset], color=_ORANGE, linewidth=1.3)
         axis.set_title(sensor.name, loc="left", fontsize="small", fontweight="bold")
-        axis.set_ylabel(findings.units.get(sensor.name, ""))
+        axis.set_ylabel(findings.inputs.units.get(sensor.name, ""))
         _calm(axis)
     if sensors:
         axes[0, 0].legend(loc="upper right", frameon=False, fontsize="small", ncols=3)

@@ -135,7 +135,7 @@ def write_scores(findings: Findings, path: AnyPath, *, overwrite: bool = False) 
     """Write the score of every row of the table, a line each: row, time, group, score, flag, event, mode, seen.
 
     The path ends in .csv, .csv.gz, .jsonl or .parquet (extra `files`). Rows are in order of time; `row` is where they
-    were in the source, from 0. A row that was not judged has no score. Otherwise as `write_findings`.
+    were in the source, from 0. A row that was not scored has no score. Otherwise as `write_findings`.
     """
     ending = check_ending(path, SCORES_ENDINGS)
     refuse_existing([path], overwrite)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
-from collections.abc import Callable
 from dataclasses import replace
 from importlib import resources
 from typing import Any
@@ -15,7 +14,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from penstock._messages import counted
-from penstock.detection import NO_LONGER_FITS, Findings
+from penstock.detection import NO_LONGER_FITS, Findings, Progress
 from penstock.report.axis import Axis, make_axis, script_json
 from penstock.report.cases import (
     Areas,
@@ -42,7 +41,6 @@ from penstock.report.overview import (
 )
 from penstock.report.preparation import column_table, draw_rules, make_preparation, mode_groups, tree_maps
 
-Progress = Callable[[str], None]
 _MOST_ROWS = 8  # of the table on the first screen; a button shows the others
 _MOST_ARTICLES = 100
 _MOST_IN_NOTEBOOK = 20
@@ -96,12 +94,12 @@ def to_html(findings: Findings, *, title: str | None = None, progress: Progress 
         progress("drawing the report")
     findings = _to_the_second(findings)
     axis = _axis(findings)
-    cases, areas = cases_of(findings), Areas(findings.names)
+    cases, areas = cases_of(findings), Areas(findings.inputs.names)
     data: dict[str, Any] = {
         "axis": axis.packed(),
         "word": word_for_cases(findings),
         "expected": _expected_word(findings),
-        "by_evidence": findings.evidence is not None,
+        "by_evidence": findings.assessment.by_sensor,
         "overview": overview_data(findings, axis, cases),
         "filters": filter_data(findings, cases, areas),
         "cases": case_data(findings, axis, cases),
@@ -130,7 +128,7 @@ def to_html(findings: Findings, *, title: str | None = None, progress: Progress 
         gaps=bool(data["overview"]["gaps"]),
         narrowed=axis.is_narrowed,
         n_lanes=len(data["overview"]["lanes"]),
-        resolution=_resolution(data["explorer"], len(findings.names)),
+        resolution=_resolution(data["explorer"], len(findings.inputs.names)),
     )
     return page.encode("utf-8", "replace").decode("utf-8")  # names may hold halves of characters
 
@@ -145,16 +143,16 @@ def _to_the_second(findings: Findings) -> Findings:
         stamps = frame.select_dtypes(["datetime", "datetimetz"])
         return frame.assign(**{str(name): _floor(pd.DatetimeIndex(stamps[name])) for name in stamps})
 
-    known = findings.agreement and replace(findings.agreement, faults=cut(findings.agreement.faults))
-    reasons = {event: replace(why, neighbors=cut(why.neighbors)) for event, why in findings.explanations.items()}
+    explained, assessment = findings.explained, findings.assessment
+    reasons = {event: replace(why, neighbors=cut(why.neighbors)) for event, why in explained.events.items()}
+    known = assessment.agreement and replace(assessment.agreement, faults=cut(assessment.agreement.faults))
     return replace(
         findings,
         table=replace(findings.table, time=_floor(time)),
         events=cut(findings.events),
         incident_table=cut(findings.incident_table),
-        stretches=cut(findings.stretches),
-        agreement=known,
-        explanations=reasons,
+        explained=replace(explained, events=reasons),
+        assessment=replace(assessment, stretches=cut(assessment.stretches), agreement=known),
     )
 
 
@@ -175,7 +173,7 @@ def _policy(style: str, script: str) -> str:
 
 def notebook_html(findings: Findings) -> str:
     """Format findings for a notebook: the verdict, the incidents (or events), the most severe first, and a chart."""
-    cases, areas = cases_of(findings), Areas(findings.names)
+    cases, areas = cases_of(findings), Areas(findings.inputs.names)
     sure = _sure_heading(findings).lower()
     group = "" if findings.table.group is None else str(findings.table.group.name)
     names = (word_for_cases(findings), group, "began", "how long", sure, "look at first", "condition", "probably")
@@ -205,21 +203,21 @@ def _axis(findings: Findings) -> Axis:
 
 def _context(findings: Findings, cases: list[Case], areas: Areas) -> dict[str, Any]:
     """What the template shows by itself."""
-    known, faults = findings.agreement, known_faults(findings)
-    modes = sorted({str(findings.modes[case.peak]) for case in cases})
+    known, faults = findings.assessment.agreement, known_faults(findings)
+    modes = sorted({str(findings.rows.modes[case.peak]) for case in cases})
     return {
         "source": findings.table.source,
         "period": period(findings),
-        "size": f"{counted(len(findings.scores), 'row')}, {counted(len(findings.names), 'sensor')}",
+        "size": f"{counted(len(findings.scores), 'row')}, {counted(len(findings.inputs.names), 'sensor')}",
         "has_time": findings.table.time is not None,
         "group_name": None if findings.table.group is None else str(findings.table.group.name),
-        "several_modes": len(findings.parts) > 1,
+        "several_modes": len(findings.rows.parts) > 1,
         "modes": modes,
         "word": word_for_cases(findings),
         "expected_word": _expected_word(findings),
-        "rebuilt": findings.rebuilt,
-        "by_views": findings.contributions is not None,
-        "by_evidence": findings.evidence is not None,
+        "rebuilt": findings.inputs.rebuilt,
+        "by_views": findings.rows.contributions is not None,
+        "by_evidence": findings.assessment.by_sensor,
         "sure_heading": _sure_heading(findings),
         "areas": areas.names,
         "verdict": findings.verdict,
@@ -234,12 +232,12 @@ def _context(findings: Findings, cases: list[Case], areas: Areas) -> dict[str, A
         "calendar": make_calendar(findings, cases),
         "rows": [make_row(findings, case, areas) for case in cases],
         "most_rows": _MOST_ROWS if len(cases) > _MOST_ROWS + 2 else len(cases),
-        "n_cases": len(findings.events if findings.evidence is None else findings.incidents),
+        "n_cases": len(findings.events if not findings.assessment.by_sensor else findings.incidents),
         "stretches": _stretches(findings),
         "listed": {case.number for case in cases[:_MOST_ARTICLES]},
         "articles": [make_article(findings, case, faults) for case in cases[:_MOST_ARTICLES]],
         "groups": mode_groups(findings),
-        "rules": None if findings.rule_tree is None else draw_rules(findings.rule_tree),
+        "rules": None if findings.explained.rule_tree is None else draw_rules(findings.explained.rule_tree),
         "columns": column_table(findings),
         "notes": findings.notes,
         "settings": [(name, value) for name, value in findings.settings.items() if value is not None],
@@ -247,21 +245,21 @@ def _context(findings: Findings, cases: list[Case], areas: Areas) -> dict[str, A
 
 
 def _stretches(findings: Findings) -> list[Markup]:
-    if not len(findings.stretches):
+    if not len(findings.assessment.stretches):
         return []
-    highest = findings.stretches.sort_values("rank").head(_MOST_STRETCHES)
+    highest = findings.assessment.stretches.sort_values("rank").head(_MOST_STRETCHES)
     return [stretch_in_words(record) for record in highest.to_dict("records")]
 
 
 def _sure_heading(findings: Findings) -> str:
     """What the column on how sure cases are is called."""
-    if findings.evidence is not None:
+    if findings.assessment.by_sensor:
         return "How sure"
-    return "Rank" if findings.chance_unknown else "Expected by chance"
+    return "Rank" if findings.assessment.chance_unknown else "Expected by chance"
 
 
 def _expected_word(findings: Findings) -> str:
-    return "rebuilt" if findings.rebuilt else "expected"
+    return "rebuilt" if findings.inputs.rebuilt else "expected"
 
 
 def _resolution(explorer: dict[str, Any], n_sensors: int) -> str:

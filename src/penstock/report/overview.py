@@ -63,11 +63,11 @@ def _lanes(findings: Findings) -> list[tuple[str, list[str], NDArray[np.intp]]]:
     if findings.table.group is not None:
         codes, names = pd.factorize(findings.table.group)
         lanes.append((str(findings.table.group.name), [str(name) for name in names], codes))
-    if len(findings.parts) > 1 or len(np.unique(findings.modes)) > 1:
-        modes, of_row = np.unique(findings.modes, return_inverse=True)
+    if len(findings.rows.parts) > 1 or len(np.unique(findings.rows.modes)) > 1:
+        modes, of_row = np.unique(findings.rows.modes, return_inverse=True)
         lanes.append(("mode", [str(mode) for mode in modes], of_row))
-    if 0 < findings.trained.sum() < n and not findings.self_judged:
-        lanes.append(("learnt from", [""], np.where(findings.trained, 0, -1)))
+    if 0 < findings.rows.fitted.sum() < n and not findings.assessment.self_scored:
+        lanes.append(("fitted to", [""], np.where(findings.rows.fitted, 0, -1)))
     return lanes
 
 
@@ -94,7 +94,7 @@ def _runs(axis: Axis, of_row: NDArray[np.intp], texts: Sequence[str], lane: str)
 
 def known_faults(findings: Findings) -> list[tuple[int, int]]:
     """Return the first and last row of each known fault; none without a label."""
-    known = findings.agreement
+    known = findings.assessment.agreement
     if known is None:
         return []
     last = known.first_rows + known.faults["rows"].to_numpy() - 1
@@ -113,15 +113,15 @@ def period(findings: Findings) -> str:
 
 def findings_in_words(findings: Findings) -> Markup:
     """Format how many rows stand out, when, and how many incidents or events they make up."""
-    n_found, n_judged = int(findings.flags.sum()), int(findings.judged.sum())
+    n_found, n_scored = int(findings.flags.sum()), int(findings.rows.scored.sum())
     if not n_found:
-        return Markup("Of {} judged, none stands out.").format(counted(n_judged, "row"))
+        return Markup("Of {} scored, none stands out.").format(counted(n_scored, "row"))
     verb = "is listed" if n_found == 1 else "are listed"  # the verdict says whether any stands out
-    text = Markup("<strong>{} of {}</strong> {}").format(f"{n_found:,}", counted(n_judged, "row"), verb)
+    text = Markup("<strong>{} of {}</strong> {}").format(f"{n_found:,}", counted(n_scored, "row"), verb)
     cases = (len(findings.incidents), "incident") if findings.incidents else (len(findings.events), "event")
     events = Markup("They make up <strong>{}</strong>").format(counted(*cases))
     if findings.table.time is not None:
-        events += Markup(" on <strong>{}</strong>").format(counted(len(findings.days), "day"))
+        events += Markup(" on <strong>{}</strong>").format(counted(len(findings.rows.days), "day"))
     when_ = period(findings)
     between = f" between {when_.replace(' – ', ' and ')}" if when_ else ""
     return Markup("{}{}. {}.").format(text, between, events)
@@ -129,26 +129,28 @@ def findings_in_words(findings: Findings) -> Markup:
 
 def threshold_in_words(findings: Findings) -> str:
     settings, n_found = findings.settings, int(findings.flags.sum())
-    expected = findings.threshold_expected
+    expected = findings.assessment.threshold_expected
     chance = "" if math.isnan(expected) else f" Above it, {about_figure(expected)} would be expected by chance."
-    ranked = settings.get("top") is not None or (settings.get("threshold") is None and findings.self_judged)
+    ranked = settings.get("top") is not None or (settings.get("threshold") is None and findings.assessment.self_scored)
     if ranked and n_found:
         below = f"just below the {n_found:,} highest scores" if n_found > 1 else "below the highest score"
         return f"It lies {below}.{chance}"
-    return f"It was learnt from the scores of {'these rows' if findings.self_judged else 'usual rows'}.{chance}"
+    return (
+        f"It was found from the scores of {'these rows' if findings.assessment.self_scored else 'usual rows'}.{chance}"
+    )
 
 
 def agreement_in_words(findings: Findings) -> Markup:
-    known, label = findings.agreement, findings.table.label
+    known, label = findings.assessment.agreement, findings.table.label
     assert known is not None
     column = Markup(" (column {})").format(name_tag(str(label.name))) if label is not None and label.name else ""
-    n_faults, n_judged = len(known.faults), known.n_judged_faults
+    n_faults, n_scored = len(known.faults), known.n_scored_faults
     text = Markup("{} known to be faulty{}, in {}. There is a finding inside {} of {}").format(
         counted(known.n_known, "row") + (" is" if known.n_known == 1 else " are"),
         column,
         counted(n_faults, "fault"),
         f"{known.n_inside:,}",
-        "these" if n_judged == n_faults else f"the {n_judged:,} that were judged",
+        "these" if n_scored == n_faults else f"the {n_scored:,} that were scored",
     )
     if known.n_found > known.n_inside:
         earlier = f"{known.n_found - known.n_inside:,}"
@@ -161,7 +163,7 @@ def agreement_in_words(findings: Findings) -> Markup:
 
 def fault_line(number: int, row: dict[Any, Any]) -> Record:
     """A known fault; `kind` is the class of what `alarm` says: a finding inside it, only an earlier alarm, or none."""
-    alarm, kind = ("✗ none", "no") if row["judged"] else ("not judged", "early")
+    alarm, kind = ("✗ none", "no") if row["scored"] else ("not scored", "early")
     if row["found"]:
         alarm, kind = ("✓ inside", "yes") if row["flagged"] else ("before it only", "early")
     return Record(
@@ -198,7 +200,7 @@ def make_calendar(findings: Findings, cases: Sequence[Case]) -> Record | None:
     if time is None or not len(time):
         return None
     with_readings = {(d.year, d.month, d.day) for d in pd.DatetimeIndex(time.tz_localize(None).normalize().unique())}
-    stamps, counts = pd.DatetimeIndex(findings.days.index), findings.days["rows"].tolist()
+    stamps, counts = pd.DatetimeIndex(findings.rows.days.index), findings.rows.days["rows"].tolist()
     found = {(d.year, d.month, d.day): int(count) for d, count in zip(stamps, counts, strict=True)}
     of_days = _cases_of_days(findings, cases)
     noun = word_for_cases(findings)

@@ -1,4 +1,4 @@
-"""What was done to the data and what would help: columns, gaps, rates; what the model has learnt: groups, trees."""
+"""What was done to the data and what would help: columns, gaps, rates; what the model has fitted: groups, trees."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def make_preparation(findings: Findings, axis: Axis) -> Record:
     # Notes on columns that were left out name them, and say how to change that.
     noted = {name for note in findings.notes if note.changed and note.kind in _NAMING for name in note.columns}
     left = [each for each in findings.data.left_out if each.name not in noted]
-    names, counts = np.unique(findings.modes, return_counts=True)
+    names, counts = np.unique(findings.rows.modes, return_counts=True)
     return Record(
         changes=_changes(findings),
         left_out=[(name_tag(each.name), each.reason) for each in left[:_MOST_NAMED]],
@@ -55,19 +55,19 @@ def make_preparation(findings: Findings, axis: Axis) -> Record:
 
 def _sure(findings: Findings) -> list[str]:
     """How the figures on chance were obtained, and what they do not say."""
-    lines = [findings.chance_unknown] if findings.chance_unknown else []
-    if findings.evidence is not None:
+    lines = [findings.assessment.chance_unknown] if findings.assessment.chance_unknown else []
+    if findings.assessment.by_sensor:
         lines.append(
             "Near certain: at most 0.1 incidents as severe would be expected by chance in a period like this. May be "
             "chance: more than that would."
         )
-    learnt = "What is usual was learnt from other rows than those that were scored."
-    if findings.self_judged:
-        learnt = (
-            "What is usual was learnt from the same rows: a fault that is there for most of the record looks usual, "
+    fitted = "What is usual was fitted to other rows than those that were scored."
+    if findings.assessment.self_scored:
+        fitted = (
+            "What is usual was fitted to the same rows: a fault that is there for most of the record looks usual, "
             "and is not found."
         )
-    lines.append(learnt)
+    lines.append(fitted)
     lines.append(
         "A rare but legitimate state (a flood, a test) is listed like a fault: nothing in the data distinguishes them."
     )
@@ -76,26 +76,26 @@ def _sure(findings: Findings) -> list[str]:
 
 def _advice(findings: Findings) -> list[str]:
     """What would make the findings better, of what users can do."""
-    n_units = sum(bool(findings.units.get(name)) for name in findings.names)
+    n_units = sum(bool(findings.inputs.units.get(name)) for name in findings.inputs.names)
     advice = (
         (
-            findings.self_judged,
-            "Give a period known to be good (--train-until, --train-rule): it is learnt from, the rest is judged.",
+            findings.assessment.self_scored,
+            "Give a period known to be good (--train-until, --train-rule): it is fitted to, the rest is scored.",
         ),
         (
-            len(findings.parts) == 1 and findings.settings.get("modes") is None,
-            "If the machine has several states (stopped, starting, running), name them (--mode): each is judged alone.",
+            len(findings.rows.parts) == 1 and findings.settings.get("modes") is None,
+            "If the machine has several states (stopped, starting, running), name them (--mode): each is scored alone.",
         ),
         (
             findings.table.time is None,
-            "Add a column with the time, or say that rows are in its order (--ordered): sensors are judged over time.",
+            "Add a column with the time, or say that rows are in its order (--ordered): sensors are scored over time.",
         ),
         (
-            n_units < _FEW_UNITS * len(findings.names),
+            n_units < _FEW_UNITS * len(findings.inputs.names),
             "Give the units of the sensors (--units, or names like flow [m³/s]): the charts show them.",
         ),
         (
-            findings.agreement is None,
+            findings.assessment.agreement is None,
             "If faults are known, name the column that holds them (--label): they are shown with the findings.",
         ),
     )
@@ -109,7 +109,7 @@ def mode_groups(findings: Findings) -> list[Record]:
     and the value in each group.
     """
     found = []
-    for described in findings.groups:
+    for described in findings.explained.groups:
         order = sorted(described.groups, key=lambda group: -group.members)
         cards = []
         for group in order:
@@ -122,21 +122,21 @@ def mode_groups(findings: Findings) -> list[Record]:
                 differences=[],
             )
             for row in group.differences.to_dict("records"):
-                column = findings.names.index(row["variable"])
+                column = findings.inputs.names.index(row["variable"])
                 ends = described.low[column], described.high[column]
                 value, usual = numbers([row["value"], row["usual"]])
                 at, usual_at = _place(row["value"], *ends), _place(row["usual"], *ends)
                 name = name_tag(row["variable"])
-                unit = unit_beside(row["variable"], findings.units.get(row["variable"], ""))
+                unit = unit_beside(row["variable"], findings.inputs.units.get(row["variable"], ""))
                 card.differences.append(
                     Record(name=name, unit=unit, value=value, usual=usual, at=at, usual_at=usual_at)
                 )
             cards.append(card)
         profiles = [
-            (name_tag(name), findings.units.get(name, ""), numbers([float(group.profile[j]) for group in order]))
-            for j, name in enumerate(findings.names[:_MOST_VALUES])
+            (name_tag(name), findings.inputs.units.get(name, ""), numbers([float(group.profile[j]) for group in order]))
+            for j, name in enumerate(findings.inputs.names[:_MOST_VALUES])
         ]
-        left_out = len(findings.names) - len(profiles)
+        left_out = len(findings.inputs.names) - len(profiles)
         groups = Record(mode=described.mode, groups=cards, profiles=profiles, left_out=left_out, about=described.about)
         found.append(groups)
     return found
@@ -151,7 +151,7 @@ def _place(value: float, low: float, high: float) -> float:
 def tree_maps(findings: Findings, axis: Axis) -> list[Packed]:
     """Pack the drawing of each mode's spanning tree, with the findings marked."""
     maps = []
-    for tree in findings.trees:
+    for tree in findings.explained.trees:
         drawing = tree.drawing
         rows = tree.rows[drawing.nodes]
         maps.append(
@@ -164,7 +164,7 @@ def tree_maps(findings: Findings, axis: Axis) -> list[Packed]:
                 "places": axis.places[rows].tolist(),
                 "scores": pack_numbers(np.nan_to_num(findings.scores[rows])),
                 "weights": drawing.weights.tolist(),
-                "events": findings.grouped.of_row[rows].tolist(),
+                "events": findings.rows.grouped.of_row[rows].tolist(),
             }
         )
     return maps
@@ -187,7 +187,7 @@ def draw_rules(tree: RuleTree) -> Record:
     >>> str(drawn.children[1].condition), drawn.children[1].counts, drawn.children[1].kind
     ('<bdi class="name">flow</bdi> above 3 m³/s', '4 findings, 1 other row', 'findings')
     """
-    return _branch(Markup("All judged rows"), tree.root)
+    return _branch(Markup("All scored rows"), tree.root)
 
 
 def _branch(condition: Markup, node: Split | Leaf) -> Record:
@@ -224,7 +224,7 @@ def _conditions(split: Split) -> tuple[Markup, Markup]:
 
 def _changes(findings: Findings) -> list[str]:
     """What is other than in the source, or was not used; nothing of it is silent."""
-    inputs = findings.inputs.counts
+    inputs = findings.inputs.choice.counts
     noted = {note.kind for note in findings.notes if note.changed}  # notes name the columns as well
     words = [f"{counted(inputs['as they are'], 'column')} used as they are"]
     if inputs["encoded"] and "encoded columns" not in noted:
@@ -232,9 +232,9 @@ def _changes(findings: Findings) -> list[str]:
     if inputs["left out"]:
         words.append(f"{inputs['left out']:,} left out")
     changes = [f"Columns: {', '.join(words)}."]
-    n_trained = int(findings.trained.sum())
-    if 0 < n_trained < int(findings.judged.sum()):
-        changes.append(f"The model has learnt from {counted(n_trained, 'row')}; findings are among the others.")
+    n_trained = int(findings.rows.fitted.sum())
+    if 0 < n_trained < int(findings.rows.scored.sum()):
+        changes.append(f"The model was fitted to {counted(n_trained, 'row')}; findings are among the others.")
     for message in (note.message for note in findings.notes if note.changed and note.kind != "left out columns"):
         is_long = len(message) > _LONGEST
         changes.append(message[:_LONGEST].rsplit(" ", 1)[0] + " …" if is_long else message)

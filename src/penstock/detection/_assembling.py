@@ -1,9 +1,9 @@
-"""Judge a prepared table by a model: score rows, group findings, and put all that is known of them into one record."""
+"""Put all that is known of a scored table into one record: events, incidents, verdict, explanations."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,12 +11,11 @@ import pandas as pd
 
 from penstock._messages import counted
 from penstock._types import BoolArray, FloatArray, IndexArray
-from penstock.detection._explaining import add_explanations
-from penstock.detection._parts import rebuilds
+from penstock.detection._explaining import explain_findings
 from penstock.detection._preparing import Prepared, Progress
-from penstock.detection._scoring import LISTED, MANY, Cut, Scored, score_rows
+from penstock.detection._scoring import LISTED, MANY, ScoredTable, Selection, score_rows
 from penstock.detection._shifts import Shift, about_shifts, find_shifts, lasts_throughout
-from penstock.detection.findings import Findings
+from penstock.detection.findings import Assessment, Explained, Findings, RowDetails, ScoredInputs
 from penstock.detection.model import Model
 from penstock.detection.verdict import THROUGHOUT, Verdict, verdict_on
 from penstock.detectors import read_time
@@ -40,95 +39,116 @@ _NAMED_VARIABLES = 3  # in the list of rows
 _USUAL = 2.0  # spreads of a sensor that it may be, on average, from what is expected of it and still count as usual
 
 
-def judge(
+def make_findings(
     model: Model,
     prepared: Prepared,
-    learnt: Mapping[str, IndexArray] | None,
-    cut: Cut,
+    fitted: Mapping[str, IndexArray] | None,
+    cut: Selection,
     settings: Mapping[str, Any],
     progress: Progress,
 ) -> Findings:
-    """Score, flag, group and explain rows. `learnt`: where the training rows are, if they are of this table."""
-    scored = score_rows(model, prepared, learnt, cut, progress)
-    table, scores, flags, parts = prepared.table, scored.scores, scored.flags, scored.parts
-    grouped = group_events(flags, scores, table.time, gap=cut.gap, groups=table.group)
+    """Score, flag, group and explain rows. `fitted`: where the training rows are, if they are of this table."""
+    scored = score_rows(model, prepared, fitted, cut, progress)
+    table, parts = prepared.table, scored.parts
+    grouped = group_events(scored.flags, scored.scores, table.time, gap=cut.gap, groups=table.group)
     grouped = replace(grouped, table=_in_source(grouped.table, grouped.first_rows, table, "start", "end", "peak"))
-    shifts: tuple[Shift, ...] = ()
-    incidents: tuple[Incident, ...] = ()
-    others: tuple[Incident, ...] = ()
-    if scored.evidence is None:
-        verdict = verdict_on(scored, "event", grouped.table["peak_row"].tolist())
+    if model.can.by_sensor:
+        incidents, scored = _find_incidents(scored, grouped)
+        found = _list_incidents(scored, incidents)
     else:
-        found = _find_incidents(scored, grouped)
-        shifts = find_shifts(scored)
-        throughout = [incident for incident in found if shifts and lasts_throughout(incident, scored)]
-        found = tuple(incident for incident in found if incident not in throughout)
-        found = tuple(_with_known(incident, model.labels) for incident in found)
-        new = [incident for incident in found if not incident.is_known_normal]
-        states = [incident.kind == NEW_STATE for incident in new]
-        verdict = verdict_on(scored, "incident", [incident.peak for incident in new], states)
-        if shifts:
-            scored.notes.append(about_shifts(shifts, scored))
-        if throughout and verdict.kind in ("nothing", "unknown"):
-            verdict = Verdict("clearly", THROUGHOUT, 0)
-        incidents, others = _split_listed(found, scored.chance, verdict.kind == "nothing")
-        listed = sum(incident.is_known_normal for incident in incidents)
-        if listed:
-            known = f"{counted(listed, 'incident')} {'is' if listed == 1 else 'are'} like what is known as {NORMAL}"
-            verdict = replace(verdict, sentence=f"{verdict.sentence} {known}.")
+        found = _Listing(verdict_on(scored, "event", grouped.table["peak_row"].tolist()), scored.notes)
     compared, labelled = _compare_with_label(scored)
-    spans = np.max([judged.part.scale for judged in parts], axis=0)
-    rebuilt = rebuilds(parts[0].part.detector) and scored.evidence is None
+    spans = np.max([each.part.scale for each in parts], axis=0)
+    rebuilt = model.can.rebuilds and not model.can.by_sensor
     findings = Findings(
         table=table,
         data=prepared.data,
-        inputs=prepared.inputs,
-        names=tuple(prepared.values.columns),
-        units=model.units,
-        values=prepared.values,
-        expected=_shown_expected(scored, rebuilt),
-        ranges=np.where(np.isfinite(spans) & (spans > 0), spans, 1.0),
-        scores=scores,
-        seen=1.0 - np.isnan(scored.values).mean(axis=1),
-        modes=prepared.modes,
-        judged=scored.judged,
-        trained=scored.trained,
-        flags=flags,
+        inputs=ScoredInputs(
+            choice=prepared.inputs,
+            names=tuple(prepared.values.columns),
+            units=model.units,
+            values=prepared.values,
+            expected=_shown_expected(scored, rebuilt),
+            ranges=np.where(np.isfinite(spans) & (spans > 0), spans, 1.0),
+            rebuilt=rebuilt,
+        ),
+        scores=scored.scores,
+        flags=scored.flags,
         threshold=scored.threshold,
-        grouped=grouped,
+        rows=RowDetails(
+            modes=prepared.modes,
+            seen=1.0 - np.isnan(scored.values).mean(axis=1),
+            scored=scored.has_score,
+            fitted=scored.fitted,
+            evidence=scored.evidence,
+            contributions=scored.contributions,
+            parts=parts,
+            grouped=grouped,
+            days=event_days(scored.flags, scored.scores, table.time, grouped.of_row),
+            ranking=_ranking(scored, grouped),
+        ),
         events=_with_chance(grouped.table, scored, grouped.table["peak_row"].to_numpy()),
-        days=event_days(flags, scores, table.time, grouped.of_row),
-        ranking=_ranking(scored, grouped),
-        parts=parts,
-        method=type(parts[0].part.detector).__name__,
-        notes=(*prepared.notes, *(note for note in scored.notes if not (shifts and note.kind == MANY)), *labelled),
+        incidents=found.incidents,
+        incident_table=_incident_table(scored, found.incidents),
+        explained=Explained(shares=_shares_of_inputs(scored, grouped)),
+        verdict=found.verdict,
+        assessment=Assessment(
+            method=type(parts[0].part.detector).__name__,
+            by_sensor=model.can.by_sensor,
+            self_scored=scored.self_scored,
+            chance_unknown=scored.chance_unknown,
+            threshold_expected=scored.threshold_expected,
+            shifts=found.shifts,
+            stretches=_incident_table(scored, found.stretches),
+            agreement=compared,
+        ),
+        notes=(*prepared.notes, *found.notes, *labelled),
         settings=dict(settings),
-        self_judged=scored.self_judged,
-        rebuilt=rebuilt,
-        verdict=verdict,
-        incidents=incidents,
-        incident_table=_incident_table(scored, incidents),
-        stretches=_incident_table(scored, others),
-        shifts=shifts,
-        evidence=scored.evidence,
-        chance_unknown=scored.chance_unknown,
-        threshold_expected=scored.threshold_expected,
-        agreement=compared,
-        contributions=scored.contributions,
-        shares=_shares_of_inputs(scored, grouped),
     )
     progress(f"explaining {counted(len(grouped), 'event')}")
-    return add_explanations(findings, cut.most_explained)
+    return replace(findings, explained=explain_findings(findings, cut.options.most_explained))
 
 
-def _shown_expected(scored: Scored, rebuilt: bool) -> pd.DataFrame:
+@dataclass(frozen=True, eq=False)
+class _Listing:
+    """What findings say as a whole; of a detector that scores sensors over time also the incidents."""
+
+    verdict: Verdict
+    notes: tuple[Note, ...]
+    incidents: tuple[Incident, ...] = ()
+    stretches: tuple[Incident, ...] = ()  # the highest that are no incidents
+    shifts: tuple[Shift, ...] = ()
+
+
+def _list_incidents(scored: ScoredTable, found: Sequence[Incident]) -> _Listing:
+    """Decide which incidents are listed, and what they say as a whole."""
+    shifts = find_shifts(scored)
+    throughout = [incident for incident in found if shifts and lasts_throughout(incident, scored)]
+    found = [_with_known(incident, scored.model.labels) for incident in found if incident not in throughout]
+    new = [incident for incident in found if not incident.is_known_normal]
+    states = [incident.kind == NEW_STATE for incident in new]
+    verdict = verdict_on(scored, "incident", [incident.peak for incident in new], states)
+    notes = scored.notes
+    if shifts:
+        notes = (*(note for note in notes if note.kind != MANY), about_shifts(shifts, scored))
+    if throughout and verdict.kind in ("nothing", "unknown"):
+        verdict = Verdict("clearly", THROUGHOUT, 0)
+    incidents, stretches = _split_listed(found, scored.chance, verdict.kind == "nothing")
+    listed = sum(incident.is_known_normal for incident in incidents)
+    if listed:
+        known = f"{counted(listed, 'incident')} {'is' if listed == 1 else 'are'} like what is known as {NORMAL}"
+        verdict = replace(verdict, sentence=f"{verdict.sentence} {known}.")
+    return _Listing(verdict, notes, incidents, stretches, shifts)
+
+
+def _shown_expected(scored: ScoredTable, rebuilt: bool) -> pd.DataFrame:
     """Return what is expected, within what each input can be; what a method rebuilds stays what it is."""
     values, inputs = scored.prepared.values, scored.prepared.inputs
     shown = scored.expected if rebuilt else inputs.plausible(scored.expected, scored.model.units)
     return pd.DataFrame(shown, index=values.index, columns=values.columns)
 
 
-def _ranking(scored: Scored, grouped: Events) -> pd.DataFrame:
+def _ranking(scored: ScoredTable, grouped: Events) -> pd.DataFrame:
     """Return all findings, the highest score first, of equals the earlier."""
     prepared, scores, values = scored.prepared, scored.scores, scored.values
     table = prepared.table
@@ -138,8 +158,8 @@ def _ranking(scored: Scored, grouped: Events) -> pd.DataFrame:
         weights = scored.evidence[rows]
     elif scored.contributions is None:
         weights = values[rows] - scored.expected[rows]
-        for judged in scored.parts:
-            weights[prepared.modes[rows] == judged.part.mode] /= judged.part.scale
+        for each in scored.parts:
+            weights[prepared.modes[rows] == each.part.mode] /= each.part.scale
         weights = np.nan_to_num(np.abs(weights))
     else:
         weights = scored.contributions.of(rows).variables
@@ -164,7 +184,7 @@ def _ranking(scored: Scored, grouped: Events) -> pd.DataFrame:
     return pd.DataFrame(columns, index=pd.Index(table.values.index[rows], name="row"))
 
 
-def _shares_of_inputs(scored: Scored, grouped: Events) -> FloatArray | None:
+def _shares_of_inputs(scored: ScoredTable, grouped: Events) -> FloatArray | None:
     """Return the share of each input (events, p) in an event's rows of the mode at its peak; None if it is not known.
 
     Of what the inputs add to the scores that are above the usual, or of the squared evidence.
@@ -186,32 +206,31 @@ def _shares_of_inputs(scored: Scored, grouped: Events) -> FloatArray | None:
     return shares
 
 
-def _find_incidents(scored: Scored, grouped: Events) -> tuple[Incident, ...]:
-    """Put events of one cause together, of a detector that judges sensors over time."""
+def _find_incidents(scored: ScoredTable, grouped: Events) -> tuple[list[Incident], ScoredTable]:
+    """Put events of one cause together; return also the table with what is expected without wrong sensors."""
     assert scored.evidence is not None
     modes, order = scored.prepared.modes, scored.prepared.order(np.arange(len(scored.scores)))
     seconds = read_time(None, order.get("time"), len(modes))
     # No incident goes on over a gap, into another group or another mode.
     starts: BoolArray = np.append(True, modes[1:] != modes[:-1])
-    for judged in scored.parts:
-        starts |= judged.part.detector.model_.clock.follow(len(modes), seconds, order["runs"]).starts
+    for each in scored.parts:
+        starts |= each.part.detector.model_.clock.follow(len(modes), seconds, order["runs"]).starts
     names = tuple(scored.prepared.values.columns)
-    units = [scored.model.units.get(name, "") for name in names]
-    evidence = np.where(np.isin(names, scored.prepared.inputs.causes), scored.evidence, 0.0)  # settings are no causes
-    roles = [scored.prepared.inputs.role_of(name) for name in names]
     found = find_incidents(
         grouped,
         scored.scores,
-        evidence,
+        np.where(np.isin(names, scored.prepared.inputs.causes), scored.evidence, 0.0),  # settings are no causes
         scored.expected,
         scored.values,
         starts,
         names,
-        units,
-        roles,
-        fitted_apart=not scored.trained.any(),
+        [scored.model.units.get(name, "") for name in names],
+        [scored.prepared.inputs.role_of(name) for name in names],
+        fitted_apart=not scored.fitted.any(),
     )
-    return tuple(_without_wrong_sensors(scored, incident) for incident in found)
+    expected = scored.expected.copy()
+    incidents = [_without_wrong_sensors(scored, incident, expected) for incident in found]
+    return incidents, replace(scored, expected=expected)
 
 
 def _split_listed(
@@ -254,23 +273,23 @@ def _renumbered(incidents: Sequence[Incident]) -> tuple[Incident, ...]:
     )
 
 
-def _without_wrong_sensors(scored: Scored, incident: Incident) -> Incident:
+def _without_wrong_sensors(scored: ScoredTable, incident: Incident, expected: FloatArray) -> Incident:
     """Return an incident of wrong sensors without the sensors that read as expected if those are left out.
 
     A wrong sensor, or two that are swapped, draws along what is expected of the others. In the rows of the incident,
-    `scored.expected` becomes what is expected of the others without it.
+    `expected` becomes what is expected of the others without it.
     """
     wrong = [sensor.column for sensor in incident.wrong_sensors]
     if not wrong:
         return incident
     first, last = min(incident.start, int(incident.rows[0])), max(incident.end, int(incident.rows[-1]))
     mode, rows = scored.prepared.modes[incident.peak], np.arange(first, last + 1)
-    rows = rows[scored.judged[rows] & (scored.prepared.modes[rows] == mode)]
-    detector = next(judged.part.detector for judged in scored.parts if judged.part.mode == mode)
+    rows = rows[scored.has_score[rows] & (scored.prepared.modes[rows] == mode)]
+    detector = scored.part_of(mode).part.detector
     readings = scored.values[rows]
     readings[:, wrong] = np.nan
     others = ~np.isin(np.arange(readings.shape[1]), wrong)
-    scored.expected[np.ix_(rows, others)] = detector.expected(readings)[:, others]
+    expected[np.ix_(rows, others)] = detector.expected(readings)[:, others]
     usual = np.abs(detector.deviations(readings)).mean(axis=0) <= _USUAL
     sensors = tuple(sensor for sensor in incident.sensors if sensor.column in wrong or not usual[sensor.column])
     among, left_out = len(incident.sensors) - len(wrong), len(incident.sensors) - len(sensors)
@@ -284,7 +303,7 @@ def _without_wrong_sensors(scored: Scored, incident: Incident) -> Incident:
     return replace(incident, sensors=sensors, moved_first=moved_first, reason=reason)
 
 
-def _incident_table(scored: Scored, incidents: Sequence[Incident]) -> pd.DataFrame:
+def _incident_table(scored: ScoredTable, incidents: Sequence[Incident]) -> pd.DataFrame:
     """Return one row per incident, with how often it is expected by chance."""
     table = scored.prepared.table
     peaks = np.array([incident.peak for incident in incidents], dtype=np.intp)
@@ -293,7 +312,7 @@ def _incident_table(scored: Scored, incidents: Sequence[Incident]) -> pd.DataFra
     return _in_source(found, firsts, table, "start", "end", "peak")
 
 
-def _with_chance(found: pd.DataFrame, scored: Scored, peaks: IndexArray) -> pd.DataFrame:
+def _with_chance(found: pd.DataFrame, scored: ScoredTable, peaks: IndexArray) -> pd.DataFrame:
     """Return events or incidents with how many as high as the peak of each are expected by chance, before the rank."""
     found = found.copy()
     found.insert(list(found).index("rank"), "expected_by_chance", scored.chance[peaks])
@@ -311,7 +330,7 @@ def _in_source(found: pd.DataFrame, first_rows: IndexArray, table: Table, *place
     return found if table.group is None else found.assign(group=table.group.to_numpy()[first_rows])
 
 
-def _compare_with_label(scored: Scored) -> tuple[Agreement | None, list[Note]]:
+def _compare_with_label(scored: ScoredTable) -> tuple[Agreement | None, list[Note]]:
     """Return how the findings agree with the label, if there is one, and a note on how it was understood."""
     truth, table = scored.prepared.truth, scored.prepared.table
     if truth is None:
