@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from penstock._messages import counted, listed, quoted
 from penstock._types import IndexArray
 from penstock.columns import InputRole
+from penstock.columns.roles import DRIVER
 from penstock.explain._incident_parts import LEVEL, Part, Series, merge_parts, split_event, walk
 from penstock.explain._sensor_conditions import (
     CLEARLY,
@@ -30,7 +31,15 @@ from penstock.explain._sensor_conditions import (
     name_conditions,
     strong_sensors,
 )
-from penstock.explain._spans import Circumstance, Elsewhere, find_circumstances, find_runs, in_seldom_use, is_new_state
+from penstock.explain._spans import (
+    Circumstance,
+    Elsewhere,
+    find_circumstances,
+    find_runs,
+    in_seldom_use,
+    is_new_state,
+    while_switched,
+)
 from penstock.explain.events import Clock, Events
 from penstock.explain.situations import NORMAL, Label, Pattern, is_alike, likeness, strongest
 
@@ -324,7 +333,7 @@ def _assess_source(
     runs: Sequence[tuple[int, int]],
     circumstances: Sequence[Circumstance],
 ) -> tuple[str, str]:
-    """Say whether sensors agree in a new state, one of them contradicts the others, or the machine is behind it; why.
+    """Say whether it is unusual operation, one sensor contradicts the others, or the machine is behind it; why.
 
     A sensor that is wrong also draws the others away from what is expected of them, but less than itself. A state, or a
     column that never moved before, is no wrong sensor: whether it was meant to switch cannot be known.
@@ -333,19 +342,26 @@ def _assess_source(
     first, strong, p = sensors[0], strong_sensors(sensors), len(series.names)
     name, words = quoted(first.name), condition_in_words(first)
     failed = [sensor for sensor in strong if has_failed(sensor)]
-    others = sum(sensor.mean_evidence >= LEVEL for sensor in sensors) - len(strong)
+    out = sum(sensor.mean_evidence >= LEVEL for sensor in sensors)
+    others = out - len(strong)
     source = "unclear"
-    agree, new = is_new_state(elsewhere, _rows_of(runs))
-    seldom = in_seldom_use(elsewhere, runs[0][0], runs[-1][1])
+    drivers = [name for name, role in zip(series.names, series.roles, strict=True) if role.role == DRIVER]
+    driven = any(each.name in drivers for each in circumstances)
+    is_state, new = is_new_state(elsewhere, _rows_of(runs), driven)
+    start, end = runs[0][0], runs[-1][1]
+    chosen = in_seldom_use(elsewhere, start, end)
+    if out > _FEW_OTHERS:  # fewer may be a sensor that is wrong, and seen only while its machine runs
+        chosen = chosen or while_switched(elsewhere, start, end)
     since = "".join(f" since {quoted(each.name)} {each.text}" for each in circumstances[:1])
     if not strong:
         how = "no sensor contradicts the others, but the plant as a whole is where it never was"
         source, reason = "state", f"Unusual operation{since}: {how}."
-    elif agree and not failed and not first.condition.startswith(SWAPPED):
-        how = f"the sensors agree with each other, but {new} of them are where they never were"
+    elif is_state and not failed and not first.condition.startswith(SWAPPED):
+        agree = "" if driven else "the sensors agree with each other, but "
+        how = f"{agree}{new} {'sensors' if driven else 'of them'} are where they never were"
         source, reason = "state", f"Unusual operation{since}: {how}."
-    elif seldom and not failed:
-        source, reason = "state", f"Unusual operation: {seldom}."
+    elif chosen and not failed:
+        source, reason = "state", f"Unusual operation: {chosen}."
     elif p == 1:
         reason = "There is only one sensor: whether it or the machine is at fault cannot be known."
     elif len(failed) > 1:
