@@ -126,7 +126,7 @@ class Elsewhere:
             values = self.series.readings[self.sample, column]
             values = values[np.isfinite(values)]
             levels, counts = np.unique(values, return_counts=True)
-            if len(levels) and counts.max() >= _AT_ONE_VALUE * len(values):
+            if len(values) >= FEWEST_READINGS and counts.max() >= _AT_ONE_VALUE * len(values):
                 found[column] = float(levels[counts.argmax()])
         return found
 
