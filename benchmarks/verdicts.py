@@ -1,6 +1,6 @@
 """Print how often verdicts say that rows stand out: of normal tables, of tables with planted outliers, of real ones.
 
-    .venv/bin/python benchmarks/verdicts.py [--parts normal hard inliers planted real series labelled faults]
+    .venv/bin/python benchmarks/verdicts.py [--parts normal hard inliers planted real series incidents labelled faults]
 
 `Detector(random_state=0)`, fitted again without what stands out, then `expected_by_chance`. "nothing" is the share of
 tables in which nothing stands out: nominally 90 % of normal ones, 85–95 % is the bar for `normal` and `inliers`. `hard`
@@ -13,6 +13,10 @@ legitimate states), and the training parts of ASD, SMD and SMAP of at least 400 
 to 5,000 rows. "rated" is the share of which certainty can be said, "quiet" the share of these in which no episode is
 expected at most 0.1 times by chance, nominally 90 %; then the episodes that are there for one that is expected at most
 0.1, 0.3, 1 and 3 times, stretches closer than a block of the rate taken as one. Expected are so many on average.
+
+`incidents` are the same plants, ASD, SMD and TEP records by `penstock.detect` (i), `fit_model` and `score` (ii): near-
+certain incidents that are said to be faults, those that are unusual operation, and the share of records without faults.
+Plants have their look-alikes by the seed (`--vary`), and the first 40 % are the good period.
 
 `labelled` are the series of benchmarks/plant.py with faults: how many near-certain stretches there are, how many of
 them touch a fault, and how many faults are touched.
@@ -37,15 +41,17 @@ from time import process_time
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from plant import LATER, SETS, read_set, tep_records
+from plant import LATER, SETS, healthy_records, read_set, tep_records
 from scipy.signal import lfilter
 
+import penstock
 from penstock import Detector, SensorDetector
 from penstock._types import BoolArray, FloatArray, IndexArray
 from penstock.bench import Dataset
 from penstock.certainty import SOME, Chance, expected_by_chance
+from penstock.detection import Findings
 from penstock.detectors import scores_without_the_highest
-from penstock.explain import group_events
+from penstock.explain import NEW_STATE, group_events
 from penstock.simulate import SimulatedPlant, simulate_hydropower
 
 Generator = np.random.Generator
@@ -289,6 +295,38 @@ def _print_rates(name: str, line: Sequence[float]) -> None:
     print(f"{name:14s} {n:8.0f} {rated:7.0%} {quiet:7.0%} " + "".join(f"{count:8.2f}" for count in counts), flush=True)
 
 
+def print_incidents(seeds: int) -> None:
+    """Print how many near-certain faults, and how much unusual operation, the whole way to incidents finds."""
+    found: dict[tuple[str, str], list[tuple[int, int]]] = {}
+    for name, table, n_good in _healthy_tables(seeds):
+        later = penstock.score(penstock.fit_model(table.iloc[:n_good]), table.iloc[n_good:])
+        for regime, findings in (("(i)", penstock.detect(table)), ("(ii)", later)):
+            found.setdefault((regime, name), []).append(_count_kinds(findings))
+    print(f"{'':14s} {'records':>8s} {'no fault':>9s} {'faults':>7s} {'unusual operation':>18s}   near certain")
+    for (regime, name), counts in sorted(found.items()):
+        faults, states = np.mean(counts, axis=0)
+        quiet = np.mean([not each[0] for each in counts])
+        print(f"{regime:5s}{name:9s} {len(counts):8d} {quiet:9.0%} {faults:7.2f} {states:18.2f}", flush=True)
+
+
+def _healthy_tables(seeds: int) -> Iterator[tuple[str, pd.DataFrame, int]]:
+    """Yield records without faults as tables with a time, and how many of their rows are the good period."""
+    for seed in range(seeds):
+        table = simulate_hydropower(seed, vary=True, faults=False).table.reset_index()
+        yield "plants", table, int(0.4 * len(table))
+    for kind, X, n_good in healthy_records():
+        table = pd.DataFrame(X).add_prefix("x")
+        table.insert(0, "time", pd.date_range("2024-01-01", periods=len(X), freq="5min"))
+        yield kind.upper(), table, n_good
+
+
+def _count_kinds(findings: Findings) -> tuple[int, int]:
+    """Count near-certain incidents that are said to be faults, and those that are unusual operation."""
+    certain = findings.incident_table[findings.incident_table["expected_by_chance"] <= SOME]
+    states = int((certain["kind"] == NEW_STATE).sum())
+    return len(certain) - states, states
+
+
 def print_labelled(seeds: int) -> None:
     """Print near-certain stretches of series with faults, and the faults that they touch."""
     for later, regime in ((False, "(i)"), (True, "(ii)")):
@@ -373,7 +411,7 @@ def _count_called(plant: SimulatedPlant, scores: FloatArray, flags: BoolArray) -
 
 
 # Parts in order of time print their own tables.
-IN_TIME = {"series": print_series, "labelled": print_labelled, "faults": print_faults}
+IN_TIME = {"series": print_series, "incidents": print_incidents, "labelled": print_labelled, "faults": print_faults}
 
 # A part yields cases; `judge` says what is made of each.
 PARTS: dict[str, Callable[[int], Iterator[Case]]] = {

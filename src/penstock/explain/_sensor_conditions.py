@@ -10,7 +10,7 @@ from penstock._types import FloatArray, IndexArray
 from penstock.explain._incident_parts import FEWEST_ROWS, LEVEL, Series
 from penstock.explain._spans import FEWEST_READINGS, Elsewhere
 
-SWAPPED = "swapped with"
+AT_ZERO, SWAPPED = "at zero", "swapped with"
 CLEARLY = 2.0  # mean evidence of a sensor that is clearly wrong
 STRONG = 0.4  # of the largest mean evidence: sensors below may be drawn along by the first, which explains them
 _CHECKED = 8  # so many sensors of an incident are checked for conditions
@@ -214,7 +214,7 @@ def in_clause(sensor: IncidentSensor) -> str:
 
 
 def has_failed(sensor: IncidentSensor) -> bool:
-    return sensor.certain and sensor.condition.startswith(("at zero", "frozen"))
+    return sensor.certain and sensor.condition.startswith((AT_ZERO, "frozen"))
 
 
 def _constant_condition(
@@ -231,7 +231,7 @@ def _constant_condition(
         return "", False
     value, wanted = float(values[begin]), expected[begin : begin + length]
     if value == 0 and usual.zeros < 0.2:
-        return "at zero", usual.zeros < 0.01
+        return AT_ZERO, usual.zeros < 0.01
     for end, count, beyond in ((usual.low, usual.at_low, wanted < value), (usual.high, usual.at_high, wanted > value)):
         known, needed = count >= _MANY_ROWS, bool(beyond.mean() > 0.5)
         if value == end and (known or needed):

@@ -31,8 +31,9 @@ _LONGEST_PAUSE = 0.25  # of the run before: a shorter pause is none
 _STEEP = 0.1  # of a row beside it: less is the edge of a jump
 _BEYOND = 0.02  # of the usual range: a level so far outside is a new one
 _FEWEST_BEYOND = 3  # sensors at new levels
-_CONTRADICTION = 0.2  # docs/decisions/0023-kinds-of-incidents.md
+_CONTRADICTION, _CONTRADICTION_IF_SWITCHED = 0.2, 0.3  # docs/decisions/0023-kinds-of-incidents.md
 _AT_ONE_VALUE = 0.9  # of the rows, of a column that seldom moves
+_SELDOM_CHANGES = 0.05  # of the steps, in which a setting, a state or a valve changes
 _SELDOM = 0.1  # changes of a setting or state that such a stretch usually has: with more, a change says nothing
 
 
@@ -125,8 +126,20 @@ class Elsewhere:
             values = self.series.readings[self.sample, column]
             values = values[np.isfinite(values)]
             levels, counts = np.unique(values, return_counts=True)
-            if len(levels) and counts.max() >= _AT_ONE_VALUE * len(values):
+            if len(values) >= FEWEST_READINGS and counts.max() >= _AT_ONE_VALUE * len(values):
                 found[column] = float(levels[counts.argmax()])
+        return found
+
+    @cached_property
+    def seldom_change(self) -> list[int]:
+        """Columns that are not scored and change in under 5 % of the steps, such as settings, states and valves."""
+        found, together = [], np.diff(self.series.segment) == 0
+        for column, role in enumerate(self.series.roles):
+            if not role.scored:
+                steps = np.diff(self.series.readings[:, column])
+                steps = steps[together & np.isfinite(steps)]
+                if len(steps) and 0 < (steps != 0).mean() < _SELDOM_CHANGES:
+                    found.append(column)
         return found
 
     @cached_property
@@ -220,12 +233,15 @@ def _join(pieces: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return done
 
 
-def is_new_state(elsewhere: Elsewhere, rows: IndexArray) -> tuple[bool, int]:
-    """Say whether sensors agree with each other where they never were, and how many are at new levels.
+def is_new_state(elsewhere: Elsewhere, rows: IndexArray, driven: bool) -> tuple[bool, int]:
+    """Say whether sensors are where they never were and agree with each other or with a driver; how many are there.
+
+    driven : whether a driver is beyond its usual range in these rows.
 
     With e the part of |reading − expected| beyond its usual limit, b how far a reading is outside of its usual range,
-    both medians over the rows in units of that range: at least three sensors have b > 0.02, and Σe / (Σe + Σb) < 0.2.
-    Sensors that contradict each other have a large e; where they agree at new levels, e is small against b.
+    both medians over the rows in units of that range: at least three sensors have b > 0.02, and a driver is beyond its
+    range too, or Σe / (Σe + Σb) < 0.2, or 0.3 if a setting or state was switched as it began. Sensors that contradict
+    each other have a large e; where they agree at new levels, e is small against b.
     """
     series = elsewhere.series
     low, high, width, limit = elsewhere.levels
@@ -237,8 +253,9 @@ def is_new_state(elsewhere: Elsewhere, rows: IndexArray) -> tuple[bool, int]:
     far = np.where(are_readings, np.median(beyond, axis=0), 0.0)
     wrong = np.where(are_readings & named, np.median(apart, axis=0), 0.0)
     new = int((far > _BEYOND).sum())
-    total = float(wrong.sum() + far.sum())
-    return new >= _FEWEST_BEYOND and float(wrong.sum()) < _CONTRADICTION * total, new
+    most = _CONTRADICTION_IF_SWITCHED if switched_at(elsewhere, int(rows[0])) else _CONTRADICTION
+    agree = driven or float(wrong.sum()) < most * float(wrong.sum() + far.sum())
+    return new >= _FEWEST_BEYOND and agree, new
 
 
 def in_seldom_use(elsewhere: Elsewhere, start: int, end: int) -> str:
@@ -262,6 +279,29 @@ def in_seldom_use(elsewhere: Elsewhere, start: int, end: int) -> str:
             words = role.in_words(value) if role.levels else f"at {value:.4g}{unit}"
             return f"{quoted(series.names[column])} is {words}, which it seldom is"
     return ""
+
+
+def while_switched(elsewhere: Elsewhere, start: int, end: int) -> str:
+    """Say which column was switched as an incident began and again as it ended, "" if none was.
+
+    What lasts exactly as long as that was chosen by somebody, such as a machine that is run in another way.
+    """
+    both = switched_at(elsewhere, start) & switched_at(elsewhere, min(end + 1, len(elsewhere.series.scores) - 1))
+    names = [quoted(elsewhere.series.names[column]) for column in sorted(both)]
+    return f"{names[0]} was switched as it began, and again as it ended" if names else ""
+
+
+def switched_at(elsewhere: Elsewhere, row: int) -> set[int]:
+    """Return the columns that seldom change, are not scored, and changed within two rows of one."""
+    series, found = elsewhere.series, set()
+    rows = np.arange(max(row - _HALF - 1, 0), min(row + _HALF, len(series.scores)))
+    rows = rows[series.segment[rows] == series.segment[row]]
+    for column in elsewhere.seldom_change:
+        values = series.readings[rows, column]
+        values = values[np.isfinite(values)]
+        if len(values) and (values != values[0]).any():
+            found.add(column)
+    return found
 
 
 def find_circumstances(elsewhere: Elsewhere, start: int, end: int) -> tuple[Circumstance, ...]:

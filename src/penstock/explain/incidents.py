@@ -17,8 +17,10 @@ from numpy.typing import ArrayLike
 from penstock._messages import counted, listed, quoted
 from penstock._types import IndexArray
 from penstock.columns import InputRole
+from penstock.columns.roles import DRIVER
 from penstock.explain._incident_parts import LEVEL, IncidentPart, Series, merge_parts, split_event, walk
 from penstock.explain._sensor_conditions import (
+    AT_ZERO,
     CLEARLY,
     STRONG,
     SWAPPED,
@@ -30,8 +32,17 @@ from penstock.explain._sensor_conditions import (
     name_conditions,
     strong_sensors,
 )
-from penstock.explain._spans import Circumstance, Elsewhere, find_circumstances, find_runs, in_seldom_use, is_new_state
-from penstock.explain.events import EventClock, Events
+from penstock.explain._spans import (
+    Circumstance,
+    Elsewhere,
+    find_circumstances,
+    find_runs,
+    in_seldom_use,
+    is_new_state,
+    switched_at,
+    while_switched,
+)
+from penstock.explain.events import USUAL_STEPS, EventClock, Events
 from penstock.explain.situations import NORMAL, Label, Pattern, is_alike, likeness, strongest
 
 _MOST_SIMILAR = 3
@@ -180,6 +191,8 @@ def find_incidents(
         named = {sensor.name for sensor in sensors}
         circumstances = tuple(each for each in find_circumstances(elsewhere, start, end) if each.name not in named)
         source, reason = _assess_source(sensors, elsewhere, runs, circumstances)
+        if found and _is_aftermath(series, found[-1], sensors, start, peaks[number]):
+            source, reason = "state", "Unusual operation: it follows such operation directly, and is weaker."
         found.append(
             Incident(
                 number=number + 1,
@@ -201,6 +214,13 @@ def find_incidents(
             )
         )
     return tuple(found)
+
+
+def _is_aftermath(series: Series, last: Incident, sensors: tuple[IncidentSensor, ...], start: int, peak: int) -> bool:
+    """Return whether it only follows unusual operation: at most six rows after it, weaker, no sensor failed."""
+    near = start - last.end - 1 <= USUAL_STEPS and series.segment[start] == series.segment[last.end]
+    weaker = series.scores[peak] < last.peak_score
+    return bool(last.kind == NEW_STATE and near and weaker and not any(map(has_failed, strong_sensors(sensors))))
 
 
 def _pattern(series: Series, rows: IndexArray) -> dict[str, float]:
@@ -326,7 +346,7 @@ def _assess_source(
     runs: Sequence[tuple[int, int]],
     circumstances: Sequence[Circumstance],
 ) -> tuple[str, str]:
-    """Say whether sensors agree in a new state, one of them contradicts the others, or the machine is behind it; why.
+    """Say whether it is unusual operation, one sensor contradicts the others, or the machine is behind it; why.
 
     A sensor that is wrong also draws the others away from what is expected of them, but less than itself. A state, or a
     column that never moved before, is no wrong sensor: whether it was meant to switch cannot be known.
@@ -335,19 +355,28 @@ def _assess_source(
     first, strong, p = sensors[0], strong_sensors(sensors), len(series.names)
     name, words = quoted(first.name), condition_in_words(first)
     failed = [sensor for sensor in strong if has_failed(sensor)]
-    others = sum(sensor.mean_evidence >= LEVEL for sensor in sensors) - len(strong)
+    start, end = runs[0][0], runs[-1][1]
+    stopped = len(failed) > 1 and bool(switched_at(elsewhere, start))  # several at zero: a machine was switched off
+    wrong = [sensor for sensor in failed if not (stopped and sensor.condition == AT_ZERO)]
+    out = sum(sensor.mean_evidence >= LEVEL for sensor in sensors)
+    others = out - len(strong)
     source = "unclear"
-    agree, new = is_new_state(elsewhere, _rows_of(runs))
-    seldom = in_seldom_use(elsewhere, runs[0][0], runs[-1][1])
+    drivers = [name for name, role in zip(series.names, series.roles, strict=True) if role.role == DRIVER]
+    driven = any(each.name in drivers for each in circumstances)
+    is_state, new = is_new_state(elsewhere, _rows_of(runs), driven)
+    chosen = in_seldom_use(elsewhere, start, end)
+    if out > _FEW_OTHERS:  # fewer may be a sensor that is wrong, and seen only while its machine runs
+        chosen = chosen or while_switched(elsewhere, start, end)
     since = "".join(f" since {quoted(each.name)} {each.text}" for each in circumstances[:1])
     if not strong:
         how = "no sensor contradicts the others, but the plant as a whole is where it never was"
         source, reason = "state", f"Unusual operation{since}: {how}."
-    elif agree and not failed and not first.condition.startswith(SWAPPED):
-        how = f"the sensors agree with each other, but {new} of them are where they never were"
+    elif is_state and not wrong and not first.condition.startswith(SWAPPED):
+        agree = "" if driven else "the sensors agree with each other, but "
+        how = f"{agree}{new} {'sensors' if driven else 'of them'} are where they never were"
         source, reason = "state", f"Unusual operation{since}: {how}."
-    elif seldom and not failed:
-        source, reason = "state", f"Unusual operation: {seldom}."
+    elif chosen and not wrong:
+        source, reason = "state", f"Unusual operation: {chosen}."
     elif p == 1:
         reason = "There is only one sensor: whether it or the machine is at fault cannot be known."
     elif len(failed) > 1:
