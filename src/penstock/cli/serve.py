@@ -72,12 +72,6 @@ def _change_tokens(options: ServeOptions) -> int:
 
 
 def _run(options: ServeOptions, *, quiet: bool) -> int:
-    try:
-        import starlette  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ImportError as error:
-        text = f"penstock serve needs the package {error.name}: pip install 'penstock[serve]'"
-        raise CommandError(text) from None
     from penstock.live.web import LiveServer
 
     options.check()

@@ -9,17 +9,19 @@ from penstock.detection._detect import check_options, detect, fit_model, look, s
 from penstock.detection._explaining import Explanation, explain, state_in_words
 from penstock.detection._model_files import load, load_model
 from penstock.detection._parts import Part, rebuilds
+from penstock.detection._periods import rows_of_period
 from penstock.detection._preparing import LEARNT, Reading
 from penstock.detection._shifts import NO_LONGER_FITS, Shift
 from penstock.detection.data import DataSummary, TagSummary, TimeSummary
+from penstock.detection.failures import Failure, read_failures
 from penstock.detection.findings import Findings
 from penstock.detection.model import Model, ModelError, deviations, label_incident
 from penstock.detection.modes import UNKNOWN, ModePlan, mode_name
 from penstock.registry import METHODS, make_detector
 
 __all__ = [
-    "LEARNT", "METHODS", "NO_LONGER_FITS", "UNKNOWN", "DataSummary", "Explanation", "Findings", "ModePlan", "Model",
-    "ModelError", "Part", "Reading", "Shift", "TagSummary", "TimeSummary", "check_options",
+    "LEARNT", "METHODS", "NO_LONGER_FITS", "UNKNOWN", "DataSummary", "Explanation", "Failure", "Findings", "ModePlan",
+    "Model", "ModelError", "Part", "Reading", "Shift", "TagSummary", "TimeSummary", "check_options",
     "detect", "deviations", "explain", "fit_model", "label_incident", "load", "load_model", "look", "make_detector",
-    "mode_name", "rebuilds", "score", "state_in_words",
+    "mode_name", "read_failures", "rebuilds", "rows_of_period", "score", "state_in_words",
 ]  # fmt: skip

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,7 @@ from penstock.detection._periods import (
     Periods,
     check_moment,
     read_duration,
+    read_periods,
     shown,
     shown_names,
     training_rows,
@@ -44,7 +47,7 @@ from penstock.detection.findings import Findings
 from penstock.detection.model import Model, fit_parts
 from penstock.detection.modes import ModePlan, check_modes, named_columns, perhaps_columns, plan_modes
 from penstock.detectors import Detector, SensorDetector, SeriesDetector
-from penstock.explain import Truth
+from penstock.explain import Label, Truth, excluded_periods, read_labels
 from penstock.io import Note, Table, TableError, public_query
 from penstock.options import (
     CutOptions,
@@ -89,13 +92,15 @@ class Job:
     periods: Periods
     labels: LabelValues
     roles: dict[str, str]
+    train_periods: tuple[tuple[Any, Any], ...]
+    known: tuple[Label, ...]
 
     @classmethod
     def of(cls, options: FitOptions) -> Job:
         """Check all that can be checked before a table is read; an error has the name of its `parameter`."""
-        if options.train_until is not None and options.train_rule is not None:
-            message = "train_until and a training rule exclude each other: one period is learnt from."
-            raise TableError(message, "train_until")
+        if sum(map(bool, (options.train_until is not None, options.train_rule, options.train_periods))) > 1:
+            message = "train_until, a training rule and training periods exclude each other: give one of them."
+            raise TableError(message, "train_until" if options.train_until is not None else "train_periods")
         check_moment("train_until", options.train_until)
         settle = read_duration("settle", options.settle)
         with about("train_rule"):
@@ -108,9 +113,17 @@ class Job:
                 raise ParameterError("random_state", f" must be a whole number from 0 to 4294967295; got {seed}.")
         _make_detector(options, DEFAULT_METHOD if options.method == AUTO else options.method)
         periods = Periods.of(options.since, options.until, options.exclude_periods)
-        labels = LabelValues.of(options.fault_values, options.unknown_values)
+        labels = LabelValues.of(options.fault_values, options.unknown_values, options.failures)
         roles = read_roles(options.roles)
-        return cls(options, Reading.of(options), units, settle, train_rule, periods, labels, roles)
+        train_periods = read_periods("train_periods", options.train_periods)
+        known = _read_labels(options.labels)
+        reading = Reading.of(options)
+        return cls(options, reading, units, settle, train_rule, periods, labels, roles, train_periods, known)
+
+    @property
+    def has_good_rows(self) -> bool:
+        """Whether the user says which rows are good."""
+        return bool(self.options.train_until is not None or self.train_rule is not None or self.train_periods)
 
     def prepare(self, source: Any, *, this_table_only: bool) -> PreparedFit:
         """Read the table, check its columns, and choose the method and the inputs.
@@ -124,14 +137,17 @@ class Job:
         extra = [*named_columns(options.modes), *(name for rule in period for name in rule.columns)]
         perhaps = [*perhaps_columns(options.modes), *(name for rule in period for name in rule.perhaps_columns)]
         also = [*perhaps, *(name for name in extra if name == self.reading.group)]
-        table = self.periods.read_from(self.reading.with_columns(extra).read(source, progress, also=also))
+        reading = self.reading.with_columns(extra)
+        table = self.periods.read_from(reading.read(source, progress, also=also, reader=options.reader))
         truth = self.labels.read(table)
         excluded, left_out = self.periods.excluded(table)
         modes = plan_modes(options.modes, table.names, skip=as_names(options.skip_modes), settle=self.settle)
         modes = modes.resolved(table)
         modes.refuse_unknown_skips(table)
         candidates = self.reading.candidates(table, without={str(modes.column)} - set(keep))
-        good = training_rows(table, options.train_until, self.train_rule) & ~excluded
+        good = training_rows(table, options.train_until, self.train_rule, self.train_periods) & ~excluded
+        if self.has_good_rows or not this_table_only:
+            good = _without_known_faults(good, table, self.known)
         if excluded.any():
             candidates = candidates.only(~excluded)
         checks = check_table(candidates, progress, good[~excluded])
@@ -172,6 +188,9 @@ class Job:
         training = "all rows" if options.train_until is None else f"until {options.train_until}"
         if self.train_rule is not None:
             training = f"rows where {self.train_rule}"
+        if self.train_periods:
+            ends = [["" if end is None else str(end) for end in pair] for pair in self.train_periods]
+            training = ", ".join(map("..".join, ends))
         settings = {
             "source": table.source,
             "rows": len(table.values),
@@ -194,8 +213,31 @@ class Job:
         }
         units = {name: plan.units[name] for name in inputs.names}
         reading = replace(self.reading, time_reader=table.time_reader, alignment=table.alignment, words=table.words)
-        model = Model(reading, inputs, plan.modes, parts, units, settings, tuple(notes))
+        model = Model(reading, inputs, plan.modes, parts, units, settings, tuple(notes)).with_labels(self.known)
         return model, replace(prepared, notes=model.notes), learnt
+
+
+def _read_labels(given: Any) -> tuple[Label, ...]:
+    """Return the labels of a file, or as they are given, that hold; of one incident the newest, without assets."""
+    if given is None:
+        return ()
+    try:
+        read = read_labels(Path(given)) if isinstance(given, str | os.PathLike) else given
+    except (OSError, ValueError) as error:
+        said = error.strerror if isinstance(error, OSError) else str(error)
+        raise TableError(f"labels: {said}", "labels") from None
+    return tuple({each.subject: replace(each, asset="") for each in read if each.holds}.values())
+
+
+def _without_known_faults(good: BoolArray, table: Table, labels: Sequence[Label]) -> BoolArray:
+    """Return the rows to learn from without those that people called a fault, a defect or maintenance."""
+    found = good.copy()
+    for since, until in excluded_periods(labels):
+        seconds = table.values.index.to_numpy() if table.time is None else table.time.as_unit("us").asi8 / 1e6
+        found &= (seconds < since) | (seconds > until)
+    if good.any() and not found.any():
+        raise TableError("There is nothing to learn from: all good rows are in periods that labels call a fault.")
+    return found
 
 
 def _make_detector(options: FitOptions, method: Any) -> Any:
@@ -288,8 +330,9 @@ def look(source: Any, **given: Any) -> DataSummary:
         A path, a folder, a table, …
     time, columns, exclude, keep, roles, drivers, units, ordered, strict : as in `detect`
         Columns.
-    label, fault_values, unknown_values, group, since, until, exclude_periods : as in `detect`
+    label, fault_values, unknown_values, failures, group, since, until, exclude_periods : as in `detect`
         Rows, and what is known of them.
+    reader : as in `detect`
     timezone, day_first, time_format, names, separator, decimal, thousands, missing : as in `detect`
         How the text is written.
     encoding, sheet, query, max_bytes, step, hold : as in `detect`
@@ -345,6 +388,8 @@ def detect(source: Any, **given: Any) -> Findings:
     fault_values, unknown_values : value or values
         Of the label, those that mean a fault, and those of rows of which nothing is known, which are judged but not
         counted. With `fault_values` all others are normal; without, see `penstock.explain.known_faults`.
+    failures : path, or (start, end, text) of each, optional
+        A log of known failures, a CSV file with these columns: findings are compared with it, as with a label.
     since, until : time, or row number (from 0) of a table without time
         Use no other rows. Both ends are included; of a day or a month, all of it.
     exclude_periods : "START..END", or several of these, or of pairs
@@ -371,6 +416,11 @@ def detect(source: Any, **given: Any) -> Findings:
     train_until, train_rule : time, or row number of a table without time; rule
         A period that is known to be good. It alone is learnt from, and findings are among the other rows. Of a day or a
         month without a time, all of it. Rules compare also `time` and `row`, the row number.
+    train_periods : "START..END", or several of these, or of pairs
+        The same, as periods; given as `exclude_periods`.
+    labels : path or labels, optional
+        What people said of incidents (`penstock label`, a project): those like them are listed as known, and what was
+        called a fault, a defect or maintenance is not learnt from where other rows are known to be good.
     top : int, optional
         The number of findings. If neither this nor a threshold is given: of a series, the rows as high as at most one
         episode that chance gives in a period of this length (or of that learnt from, if longer); else 100 rows, the
@@ -389,6 +439,9 @@ def detect(source: Any, **given: Any) -> Findings:
     fit_rows : callable, optional
         How a detector is fitted, called with it and its training rows; by default its own `fit`. `penstock.scale.fit`
         fits on a cluster.
+    reader : callable, optional
+        How a source is read, called with the arguments of `penstock.io.read_table`, which is the default. A cache of
+        tables goes here.
     progress : callable, optional
         Called with the name of each stage that begins. None: the logger "penstock.detect" gets it at level INFO.
     timezone, day_first, time_format, names, separator, decimal, thousands : as in `penstock.io.read_table`
@@ -427,8 +480,8 @@ def detect(source: Any, **given: Any) -> Findings:
     ('bearing [°C]', '°C', 'above')
     """
     options = read_options(DetectOptions, given)
-    cut = Cut.of(options, new_only=options.train_until is not None or options.train_rule is not None)
     job = Job.of(options)
+    cut = Cut.of(options, new_only=job.has_good_rows)
     model, prepared, learnt = job.fit(source, judged_alone=not cut.new_only, this_table_only=True)
     settings = dict(model.settings) | _describe_cut(options)
     return judge(model, prepared, learnt, cut, settings, options.progress or _LOGGER.info)
@@ -444,8 +497,10 @@ def fit_model(source: Any, **given: Any) -> Model:
         The training data.
     time, columns, exclude, keep, roles, drivers, label, fault_values, unknown_values, group, strict : as in `detect`
         Columns.
-    since, until, exclude_periods, train_until, train_rule, modes, skip_modes, settle : as in `detect`
+    since, until, exclude_periods, train_until, train_rule, train_periods, modes, skip_modes, settle : as in `detect`
         Rows.
+    labels, failures, reader : as in `detect`
+        What is known of rows: known faults are not learnt from.
     timezone, day_first, time_format, names, separator, decimal, thousands, missing : as in `detect`
         How the text is written.
     encoding, sheet, query, max_bytes, units, step, hold : as in `detect`
@@ -486,8 +541,9 @@ def score(model: Model, source: Any, **given: Any) -> Findings:
         A column to compare the findings with; that of the training data is not looked for.
     group : str, optional
         The column of groups, if it is another than that of the training data. A table without that one is one group.
-    fault_values, unknown_values, since, until, exclude_periods : as in `detect`
+    fault_values, unknown_values, failures, since, until, exclude_periods : as in `detect`
         Those of the training data are not used.
+    reader : as in `detect`
     top, threshold, gap, most_explained : as in `detect`
         By default findings are scores above the threshold "auto" of the training scores.
     strict : bool, optional
@@ -515,11 +571,14 @@ def score(model: Model, source: Any, **given: Any) -> Findings:
     options = read_options(ScoreOptions, given)
     cut = Cut.of(options)
     periods = Periods.of(options.since, options.until, options.exclude_periods)
-    labels = LabelValues.of(options.fault_values, options.unknown_values)
+    labels = LabelValues.of(options.fault_values, options.unknown_values, options.failures)
     refuse_read_already(source, options)
     progress = options.progress or _LOGGER.info
     how = model.reading.for_new_data(options)
-    table = periods.read_from(how.read(source, progress, fewest_rows=1, group_needed=options.group is not None))
+    given_group = options.group is not None
+    table = periods.read_from(
+        how.read(source, progress, fewest_rows=1, group_needed=given_group, reader=options.reader)
+    )
     truth = labels.read(table)
     excluded, notes = periods.excluded(table)
     checks = check_table(input_columns(model.inputs, table), progress)

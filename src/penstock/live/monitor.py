@@ -17,6 +17,7 @@ from typing import Any
 from penstock._messages import listed
 from penstock._parameters import ParameterError
 from penstock._types import StreamScores
+from penstock.explain import read_labels
 from penstock.io import (
     Batch,
     Columns,
@@ -30,7 +31,7 @@ from penstock.io import (
     open_feed,
     open_sink,
 )
-from penstock.live.alarm_files import AlarmClock, event_line, read_labels, stream_name
+from penstock.live.alarm_files import AlarmClock, event_line, stream_name
 from penstock.live.assets import Asset, Book, known_labels
 from penstock.live.options import AlarmRules, WatchOptions
 from penstock.live.scorers import Scorer, Verdicts, scorer_maker
