@@ -239,6 +239,14 @@ class Project:
         except (OSError, ValueError):
             return None
 
+    def stamp_of(self, name: str) -> str:
+        """Return what tells whether a result has changed; "" if there is none."""
+        try:
+            found = (self.folder / "results" / f"{name}.json").stat()
+        except OSError:
+            return ""
+        return f"{found.st_mtime_ns}-{found.st_ino}"
+
     # What people say.
 
     @property

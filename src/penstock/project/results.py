@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from penstock._messages import counted, duration_in_words, spelled_by
-from penstock.detection import NO_LONGER_FITS, DataSummary, Findings
-from penstock.explain import FAULT, SENSOR_DEFECT, Label
+from penstock.detection import NO_LONGER_FITS, DataSummary, Findings, rows_of_period
+from penstock.explain import FAULT, NORMAL, SENSOR_DEFECT, Label
 from penstock.io import Table, TableError, read_table
-from penstock.live.alarms import ALARM, AlarmBook, AlarmRules, Change, Verdict
+from penstock.live import Monitor, WatchOptions
+from penstock.live.alarm_files import read_alarms
+from penstock.live.alarms import ALARM, NO_DATA, AlarmRules
 from penstock.options import FitOptions, described
 from penstock.project.folder import Project, file_key
 from penstock.report import incident_records, plain
 
 _SPARK = 48  # points of the small curve of a tag
 _MOST_EVENTS = 100
+_DAY = 86_400.0  # seconds: an alarm so long before a fault is a warning of it
 _FLAGS = {name: option.flags for name, _, option in described(FitOptions)}
 
 
@@ -224,8 +229,6 @@ def compare_periods(table: Table, first: str, second: str) -> pd.DataFrame:
     >>> compare_periods(table, "0..2", "3..5")[["tag", "change"]].values.tolist()
     [['flow', 6.0], ['head', 0.0]]
     """
-    from penstock.detection import rows_of_period
-
     rows = [rows_of_period(table, each) for each in (first, second)]
     for mine, words in zip(rows, (first, second), strict=True):
         if not mine.any():
@@ -241,34 +244,48 @@ def compare_periods(table: Table, first: str, second: str) -> pd.DataFrame:
     return found.iloc[np.argsort(-moved.to_numpy(), kind="stable")].reset_index(drop=True)
 
 
-def past_alarms(findings: Findings, rules: AlarmRules, marks: Sequence[tuple[float, float]] = ()) -> dict[str, Any]:
-    """Return what rules of alarms would have done with these rows, and how many alarms lie in known faults.
+def past_alarms(
+    table: Table, model: Path, rules: AlarmRules, marks: Sequence[tuple[float, float]] = ()
+) -> dict[str, Any]:
+    """Return what a live service with this model and these rules would have done with the rows of a table.
 
     marks : the first and last second of what is known to be a fault.
+
+    The rows go through `penstock.live.Monitor`, as `penstock watch` does it.
     """
-    if findings.table.time is None:
-        raise TableError("Alarms need times, and this table has none.")
-    seconds = findings.table.time.as_unit("us").asi8 / 1e6
-    rows = np.flatnonzero(findings.judged)
-    verdicts = [Verdict("plant", seconds[row], findings.scores[row], findings.threshold) for row in rows]
-    changes = [each for each in AlarmBook(rules).update(verdicts) if isinstance(each, Change) and each.kind == "raised"]
-    times = [each.alarm.since for each in changes if each.alarm is not None and each.alarm.about == ALARM]
-    day = 86_400.0
-    hits = sum(any(since - day <= at <= until for since, until in marks) for at in times)
-    span = duration_in_words(float(seconds[rows[-1]] - seconds[rows[0]])) if len(rows) else "0 s"
-    words = f"With these rules: {counted(len(times), 'alarm')} in {span}"
+    if table.time is None or table.alignment is not None or table.group is not None:
+        raise TableError("This is known only of tables with times, one clock and no groups.")
+    with tempfile.TemporaryDirectory() as folder:
+        rows, alarms = Path(folder) / "plant.csv", Path(folder) / "alarms.jsonl"
+        frame = table.values.set_axis(table.time.as_unit("us"), axis=0)
+        frame.to_csv(rows, index_label=table.time_name)
+        options = WatchOptions(input=rows, model=model, alarms=alarms, output=Path(folder) / "verdicts.jsonl")
+        Monitor(options, rules=rules).run(lambda: False)
+        changes = read_alarms(alarms).changes if alarms.stat().st_size else []
+    raised = [each.alarm for each in changes if each.kind == "raised" and each.alarm is not None]
+    times = [alarm.since for alarm in raised if alarm.about == ALARM and alarm.known_as != NORMAL]
+    hits = sum(any(since - _DAY <= at <= until for since, until in marks) for at in times)
+    words = f"With these rules: {counted(len(times), 'alarm')} in {duration_in_words(_span(table.time))}"
     words += f", {hits} of them on your marks." if marks else "."
+    no_data = sum(alarm.about == NO_DATA for alarm in raised)
+    if no_data:
+        words += f" For {counted(no_data, 'stretch')} without rows it would have said so."
     index = pd.to_datetime(times, unit="s")
-    if findings.table.time.tz is not None:
-        index = index.tz_localize("UTC").tz_convert(findings.table.time.tz).tz_localize(None)
-    stamps = index.floor("s").astype(str).tolist()
-    return {"sentence": words, "alarms": stamps, "on_marks": hits}
+    if table.time.tz is not None:
+        index = index.tz_localize("UTC").tz_convert(table.time.tz).tz_localize(None)
+    return {"sentence": words, "alarms": index.floor("s").astype(str).tolist(), "on_marks": hits}
 
 
-def known_periods(project: Project, findings: Findings) -> list[tuple[float, float]]:
-    """Return the periods that people called a fault or a defect, and those of the log of failures."""
+def _span(time: pd.DatetimeIndex) -> float:
+    return float((time[-1] - time[0]).total_seconds())
+
+
+def known_periods(project: Project, table: Table) -> list[tuple[float, float]]:
+    """Return the periods that people called a fault or a defect, and those of the log of failures, in seconds."""
     marks = [(each.since, each.until) for each in project.labels if each.reason in (FAULT, SENSOR_DEFECT)]
-    if findings.agreement is not None and findings.table.time is not None:
-        faults = findings.agreement.faults
-        marks += [(a.timestamp(), b.timestamp()) for a, b in zip(faults["start"], faults["end"], strict=True)]
+    if table.time is None:
+        return marks
+    for each in project.failures:
+        times = table.time[rows_of_period(table, (each.start, each.end))]
+        marks += [(times[0].timestamp(), times[-1].timestamp())] if len(times) else []
     return marks

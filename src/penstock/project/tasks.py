@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.detection import Findings, load_model
-from penstock.io import TableError
+from penstock.io import Table, TableError
 from penstock.live.options import AlarmRules
 from penstock.project.folder import Project, ProjectError
 from penstock.project.notebook import notebook_json
@@ -114,22 +114,33 @@ class Desk:
         """Fit a model, and keep it as the next version."""
         return {"name": self.project.fit(reader=self._cache, progress=self._progress).name}
 
-    def compare(self, first: str, second: str) -> dict[str, Any]:
-        """Compare two periods."""
+    def table(self) -> Table:
+        """Return the table that is read, as it is in memory if it has not changed."""
         self.project.look(reader=self._cache, progress=self._progress)
         assert self._cache.table is not None
-        return {"first": first, "second": second, "tags": plain(compare_periods(self._cache.table, first, second))}
+        return self._cache.table
 
-    def past(self, rules: Mapping[str, Any]) -> dict[str, Any]:
-        """Say what rules of alarms would have done."""
+    def compare(self, first: str, second: str) -> dict[str, Any]:
+        """Compare two periods."""
+        return {"first": first, "second": second, "tags": plain(compare_periods(self.table(), first, second))}
+
+    def past(self, model: str, rules: Mapping[str, Any]) -> dict[str, Any]:
+        """Say what a live service with this model and these rules would have done."""
         chosen = AlarmRules(**rules)
         chosen.check()
-        findings = self.findings()
-        return past_alarms(findings, chosen, known_periods(self.project, findings))
+        table = self.table()
+        self._progress("scoring row by row")
+        return past_alarms(table, self._model(model), chosen, known_periods(self.project, table))
+
+    def _model(self, name: str) -> Path:
+        found = next((each for each in self.project.models if each.name == name), None)
+        if found is None:
+            raise ProjectError(f"There is no model {name!r:.80}.")
+        return found
 
     def test_input(self, model: str, file: str) -> dict[str, Any]:
         """Read the first rows of a file as the live service would, and return the first as it was understood."""
-        known = load_model(self.project.folder / "models" / Path(model).name)
+        known = load_model(self._model(model))
         head = self.project.folder / "results" / "head.csv"
         with Path(self.project.folder / file).open("rb") as source:
             lines = [line for line, _ in zip(source, range(_HEAD_ROWS), strict=False)]

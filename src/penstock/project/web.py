@@ -29,6 +29,7 @@ import penstock
 from penstock.columns import ROLES
 from penstock.explain import REASONS
 from penstock.io import is_address
+from penstock.live.alarms import ALARM
 from penstock.live.api import PlainJson
 from penstock.live.options import AlarmRules, AssetOptions, ServeOptions
 from penstock.live.service import RefusedError
@@ -59,9 +60,12 @@ _PAGE = {
     **{f"/{name}.js": (f"report/templates/{name}.js", _SCRIPT) for name in ("format", "view", "chart", "unpack")},
 }
 # The report has its script in it: it may run that, as its own policy names it, and has no origin to ask anything of.
-_REPORT_POLICY = (
-    "sandbox allow-scripts allow-downloads; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'"
-)
+_REPORT_HEADERS = {
+    "content-security-policy": "sandbox allow-scripts allow-downloads; default-src 'none'; script-src 'unsafe-inline'; "
+    "style-src 'unsafe-inline'",
+    "cross-origin-opener-policy": "unsafe-none",
+}
+_MOST_TICKETS = 20
 _log = logging.getLogger("penstock.open")
 
 
@@ -88,6 +92,7 @@ class ProjectApi:
         self.worker = Worker(project)
         self.last: dict[str, Task] = {}
         self.live: LiveServer | None = None
+        self.tickets: list[str] = []  # that show the report without a token, as a new tab cannot send it
         self._live_lock = threading.Lock()
 
     def close(self) -> None:
@@ -116,6 +121,7 @@ class ProjectApi:
             "models": [each.name for each in project.models],
             "work": None if running is None else _work(running),
             "ended": {name: {"error": task.error, "at": task.started} for name, task in self.last.items()},
+            "results": {name: project.stamp_of(name) for name in ("look", "findings")},
             "live": self._live_state(),
             "roles": list(ROLES),
             "reasons": list(REASONS),
@@ -133,10 +139,11 @@ class ProjectApi:
         if live is None:
             return None
         states = live.service.asset_states()
-        alarms = live.service.store.alarms(only_open=True)
+        alarms = [each["about"] == ALARM for each in live.service.store.alarms(only_open=True)]
         problems = [each.text for each in list(live.service.problems.values())]
         rows = sum(each["row"] or 0 for each in states)
-        return {"url": live.url, "rows": rows, "alarms": len(alarms), "problems": problems}
+        counts = {"alarms": sum(alarms), "others": len(alarms) - sum(alarms)}
+        return {"url": live.url, "rows": rows, **counts, "problems": problems}
 
     def serve_options(self, given: Mapping[str, Any]) -> ServeOptions:
         """Return the options of a live service of this project, from what the page says."""
@@ -287,6 +294,13 @@ def _wait(what: str) -> Command:
     return command
 
 
+def _show(api: ProjectApi, given: dict[str, Any]) -> dict[str, str]:
+    _wait("export")(api, {"kind": "report"})
+    ticket = secrets.token_urlsafe(32)
+    api.tickets = [*api.tickets[1 - _MOST_TICKETS :], ticket]
+    return {"address": f"/shown/{ticket}"}
+
+
 _COMMANDS: dict[str, Command] = {
     "use": _use,
     "sample": _sample,
@@ -301,6 +315,7 @@ _COMMANDS: dict[str, Command] = {
     "cancel": lambda api, given: api.worker.cancel(),
     "no-failures": lambda api, given: api.project.set_failures(None),
     "export": _wait("export"),
+    "show": _show,
     "compare": _wait("compare"),
     "past": _wait("past"),
     "test": _wait("test_input"),
@@ -366,10 +381,13 @@ def create_app(api: ProjectApi) -> Starlette:
         path = api.project.folder / f"{kind}s" / name
         if name not in known or not path.exists():
             raise RefusedError("There is no such file.", 404)
-        if request.query_params.get("show") and name.endswith(".html"):
-            policy = {"content-security-policy": _REPORT_POLICY}
-            return FileResponse(path, media_type="text/html", headers=policy)
         return FileResponse(path, filename=f"{api.project.name}-{name}" if kind == "report" else name)
+
+    async def shown(request: Request) -> Response:
+        if request.path_params["ticket"] not in api.tickets:
+            return PlainJson({"error": "There is nothing here."}, 404)
+        path = api.project.folder / "reports" / EXPORTS["report"]
+        return FileResponse(path, media_type="text/html", headers=_REPORT_HEADERS)
 
     async def page(request: Request) -> Response:
         name, kind = _PAGE[request.url.path]
@@ -386,6 +404,7 @@ def create_app(api: ProjectApi) -> Starlette:
         Route("/api/do/{name}", guarded(command), methods=["POST"]),
         Route(f"{_UPLOADS}{{kind}}", guarded(upload), methods=["POST"]),
         Route("/api/files/{kind}/{name}", guarded(file)),
+        Route("/shown/{ticket}", shown),
     ]
     app = Starlette(routes=routes, exception_handlers={404: missing, 405: missing})
     app.router.redirect_slashes = False
@@ -437,6 +456,7 @@ class ProjectServer:
             self._close()
 
     def __enter__(self) -> Self:
+        self.api.worker.warm()
         self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True)
         self._thread.start()
         while not self._server.started:
