@@ -77,6 +77,8 @@ def read_failures(source: Any) -> tuple[Failure, ...]:
     end = next((place for place, name in enumerate(head) if name in _ENDS), None)
     if start is not None or not any(each.isdigit() for each in head[0]):
         rows = rows[1:]
+    if not rows:
+        raise TableError(f"failures: {path} has no failures below its header (start, end, text).", "failures")
     start = 0 if start is None else start
     end = next((place for place in (1, 0) if place != start and place < len(head)), start) if end is None else end
     others = [place for place in range(len(head)) if place not in (start, end)]

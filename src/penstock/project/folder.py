@@ -201,8 +201,9 @@ class Project:
         from penstock.datasets import load_plant
         from penstock.simulate import write_plant
 
-        plant = load_plant()
-        write_plant(plant, self.folder / "data" / "sample", overwrite=True)
+        place = self.folder / "data" / "sample"
+        if not (place / "plant.csv").exists():
+            write_plant(load_plant(), place, overwrite=True)
         self.change(source=["data/sample/plant.csv"], units="data/sample/variables.csv")
 
     @property

@@ -269,7 +269,7 @@ def past_alarms(
     words += f", {hits} of them on your marks." if marks else "."
     no_data = sum(alarm.about == NO_DATA for alarm in raised)
     if no_data:
-        words += f" For {counted(no_data, 'stretch')} without rows it would have said so."
+        words += f" {no_data:,} times it would have said that rows are missing."
     index = pd.to_datetime(times, unit="s")
     if table.time.tz is not None:
         index = index.tz_localize("UTC").tz_convert(table.time.tz).tz_localize(None)

@@ -64,6 +64,12 @@ class Desk:
             message = f"This is a defect of penstock, not of your data: {type(error).__name__}: {error!s:.300}"
             return "failed", {"message": message, "cures": []}
 
+    def sample(self) -> dict[str, Any]:
+        """Use the sample plant."""
+        self._progress("simulating the sample plant")
+        self.project.add_sample()
+        return {}
+
     def look(self) -> dict[str, Any]:
         """Say what is understood, and keep it."""
         key = self.project.key
@@ -160,5 +166,5 @@ class Desk:
 
 
 TASKS: dict[str, Callable[..., dict[str, Any]]] = {
-    name: getattr(Desk, name) for name in ("look", "detect", "export", "fit", "compare", "past", "test_input")
+    name: getattr(Desk, name) for name in ("sample", "look", "detect", "export", "fit", "compare", "past", "test_input")
 }

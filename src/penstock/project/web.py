@@ -215,7 +215,7 @@ def _use(api: ProjectApi, given: dict[str, Any]) -> None:
 
 
 def _sample(api: ProjectApi, given: dict[str, Any]) -> None:
-    api.project.add_sample()
+    api.run("sample")
     api.run("look")
 
 
@@ -324,26 +324,29 @@ _COMMANDS: dict[str, Command] = {
 }
 
 
+def guarded(run: Callable[[Request], Awaitable[Any]]) -> Callable[[Request], Awaitable[Response]]:
+    """Return an endpoint that needs the token, and answers errors in words."""
+
+    async def answer(request: Request) -> Response:
+        try:
+            if request.scope["role"] is None:
+                raise RefusedError("A token is needed: open the address that 'penstock open' has shown.", 401)
+            if request.method == "POST" and COMMAND_HEADER not in request.headers:
+                raise RefusedError("A command needs the header Penstock-Command: 1.", 403)
+            found = await run(request)
+            return found if isinstance(found, Response) else PlainJson({} if found is None else found)
+        except RefusedError as error:
+            return error_response(error, request.scope)
+        except (ValueError, OSError, TypeError, LookupError) as error:
+            return error_response(RefusedError(str(error).strip("'\""), 422), request.scope)
+        except Exception as error:
+            return error_response(error, request.scope)
+
+    return answer
+
+
 def create_app(api: ProjectApi) -> Starlette:
     """Return the web application of a project."""
-
-    def guarded(run: Callable[[Request], Awaitable[Any]]) -> Callable[[Request], Awaitable[Response]]:
-        async def answer(request: Request) -> Response:
-            try:
-                if request.scope["role"] is None:
-                    raise RefusedError("A token is needed: open the address that 'penstock open' has shown.", 401)
-                if request.method == "POST" and COMMAND_HEADER not in request.headers:
-                    raise RefusedError("A command needs the header Penstock-Command: 1.", 403)
-                found = await run(request)
-                return found if isinstance(found, Response) else PlainJson({} if found is None else found)
-            except RefusedError as error:
-                return error_response(error, request.scope)
-            except (ValueError, OSError, TypeError, LookupError) as error:
-                return error_response(RefusedError(str(error).strip("'\""), 422), request.scope)
-            except Exception as error:
-                return error_response(error, request.scope)
-
-        return answer
 
     async def state(request: Request) -> Any:
         return await run_in_threadpool(api.state)

@@ -230,7 +230,7 @@ async function filesOf(transfer) {
 function drawLook() {
   const { state, look } = page, ended = state.ended.look;
   showError($("look-problem"), !state.work && ended ? ended.error : null);
-  if (!state.settings.source.length) fill($("look-problem"), [make("p", {}, null, "There is no data yet: choose some in the first step.")]);
+  if (!state.settings.source.length && !state.work) fill($("look-problem"), [make("p", {}, null, "There is no data yet: choose some in the first step.")]);
   $("look-body").hidden = !look || !state.settings.source.length || Boolean(ended && ended.error);
   if (!look || page.drawn === look.stamp) return;
   page.drawn = look.stamp;
