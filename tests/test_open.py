@@ -284,11 +284,10 @@ for number in range(100_000):
 
 @pytest.mark.parametrize("seconds", [0.02, 0.05, 0.11, 0.23])
 def test_killed_in_the_middle_the_folder_is_whole(tmp_path, seconds):
-    process = subprocess.Popen([sys.executable, "-c", KILL, str(tmp_path)], stdout=subprocess.PIPE)
-    process.stdout.readline()
-    time.sleep(seconds)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    with subprocess.Popen([sys.executable, "-c", KILL, str(tmp_path)], stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        time.sleep(seconds)
+        process.send_signal(signal.SIGKILL)
     project = Project(tmp_path)
     assert set(project.settings) <= {"source", "exclude_periods"}
     assert project.read_json("look") is None or len(project.read_json("look")["fill"]) == 100_000
@@ -512,17 +511,14 @@ def test_from_elsewhere_no_paths_are_taken(tmp_path, plant):
 
 def test_the_command_opens_a_project_and_ends_in_order(tmp_path, plant):
     command = [sys.executable, "-m", "penstock", "open", str(plant), "--no-browser"]
-    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
-    first = process.stdout.readline()
-    url, _, token = first.removeprefix("Open ").strip().partition("#token=")
-    asked = urllib.request.Request(url + "api/state", headers={"Authorization": f"Bearer {token}"})
-    for _ in range(600):
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
         try:
-            state = json.loads(urllib.request.urlopen(asked).read())
-            break
-        except OSError:
-            time.sleep(0.1)
+            url, _, token = process.stdout.readline().removeprefix("Open ").strip().partition("#token=")
+            asked = urllib.request.Request(url + "api/state", headers={"Authorization": f"Bearer {token}"})
+            with urllib.request.urlopen(asked) as answer:  # the socket is bound: it waits
+                state = json.loads(answer.read())
+        finally:
+            process.send_signal(signal.SIGTERM)
     assert state["folder"] == str(tmp_path / "plant-project")
     assert state["settings"]["source"] == [str(plant)]
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(60) == 128 + signal.SIGTERM
+    assert process.returncode == 128 + signal.SIGTERM

@@ -223,9 +223,7 @@ class LabelValues:
     @classmethod
     def of(cls, faults: Any, unknown: Any, failures: Any) -> LabelValues:
         """Take what a user gives: one value or several."""
-        single = [isinstance(values, str) or not hasattr(values, "__iter__") for values in (faults, unknown)]
-        values = ((values,) if one else tuple(values) for values, one in zip((faults, unknown), single, strict=True))
-        return cls(*values, read_failures(failures))
+        return cls(_several(faults), _several(unknown), read_failures(failures))
 
     def read(self, table: Table) -> Truth | None:
         """Read the label of a table; None if it has none."""
@@ -256,6 +254,10 @@ class LabelValues:
             "unknown_values": shown_names(self.unknown),
             "failures": counted(len(self.failures), "failure") if self.failures else None,
         }
+
+
+def _several(values: Any) -> tuple[Any, ...]:
+    return (values,) if isinstance(values, str) or not hasattr(values, "__iter__") else tuple(values)
 
 
 def shown(value: Any) -> bool | int | float | str | None:

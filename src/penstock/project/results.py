@@ -109,12 +109,11 @@ def error_document(error: BaseException, cures: Cures) -> dict[str, Any]:
 
 def look_document(data: DataSummary, table: Table, cures: Cures) -> dict[str, Any]:
     """Return what was understood, with a small curve of each tag."""
-    note = lambda each: {"kind": each.kind, "message": each.message, "cures": cures.of(each.message)}  # noqa: E731
     time = data.time
     return {
         "source": data.source,
         "rows": data.rows,
-        "doubts": [note(each) for each in data.doubts],
+        "doubts": [{"message": each.message, "cures": cures.of(each.message)} for each in data.doubts],
         "time": None if time is None else {**plain(asdict(time)), "step_in_words": duration_in_words(time.step)},
         "tags": [{**plain(asdict(tag)), "curve": _curve(table, tag.name)} for tag in data.tags],
         "left_out": [plain(asdict(each)) for each in data.left_out],
@@ -186,21 +185,24 @@ def what_changed(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[st
     >>> what_changed([one], [{**one, "known": "rare but normal"}, {"incident": 2, "start": 8, "end": 9, "known": ""}])
     ['Incident 1 is now known (rare but normal).', '1 new: incident 2.']
     """
-    apart = lambda a, b: _seconds(a["end"]) < _seconds(b["start"]) or _seconds(b["end"]) < _seconds(a["start"])  # noqa: E731
-    pairs = [(each, next((old for old in before if not apart(each, old)), None)) for each in after]
+    pairs = [(each, next((old for old in before if not _apart(each, old)), None)) for each in after]
     said = [
         f"Incident {each['incident']} is now known ({each['known']})."
         for each, old in pairs
         if old is not None and each["known"] and not old["known"]
     ]
     new = [each["incident"] for each, old in pairs if old is None]
-    gone = [old for old in before if all(apart(each, old) for each in after)]
+    gone = [old for old in before if all(_apart(each, old) for each in after)]
     if new:
         said.append(f"{len(new)} new: {'incident' if len(new) == 1 else 'incidents'} {', '.join(map(str, new))}.")
     if gone:
         dates = ", ".join(str(old["start"]).replace("T", " ") for old in gone[:5])
         said.append(f"{len(gone)} no longer there, of {dates}{' …' if len(gone) > 5 else ''}.")
     return said or ["The same incidents as before."]
+
+
+def _apart(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    return any(_seconds(a["end"]) < _seconds(b["start"]) for a, b in ((one, other), (other, one)))
 
 
 def compare_periods(table: Table, first: str, second: str) -> pd.DataFrame:

@@ -142,7 +142,7 @@ function draw() {
   $("project").textContent = state.folder;
   $("work").classList.toggle("busy", Boolean(work));
   const stale = !work && page.findings && page.findings.key !== state.key && page.step === "findings"; // in a bar that is always there: nothing moves
-  $("work-stage").textContent = work ? work.stage + " … " + Math.round(work.seconds) + " s" : stale ? "Something has changed since this was scored." : page.step === "data" || !page.look ? "Ready" : page.look.source + ": ready";
+  $("work-stage").textContent = work ? work.stage + " … " + Math.round(work.seconds) + " s" : stale ? "Changed since this was scored." : page.step === "data" || !page.look ? "Ready" : page.look.source + ": ready";
   $("cancel").hidden = !work;
   $("again").hidden = !stale;
   ({ data: drawData, understood: drawLook, findings: drawFindings, live: drawLive, keep: drawKeep })[page.step]?.();
