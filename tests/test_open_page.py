@@ -36,7 +36,7 @@ def idle(page):
 
 
 def test_from_a_file_to_a_live_alarm(browser, server, tmp_path):
-    path = tmp_path / "plant <b>1</b>.csv"
+    path = tmp_path / "plant <b>1.csv"
     frame = plant_frame().rename(columns={"oil": "<img src=x onerror=alert(1)>"})
     frame.to_csv(path, index=False)
     with opened(browser, server) as page:

@@ -62,7 +62,8 @@ def open_(
         server = ProjectServer(opened, OpenOptions(host, port, limits))
         if opened.sources and opened.read_json("look") is None:
             server.api.run("look")
-        print_text(printable(f"Open {server.url}\nEverything is kept in {opened.folder}. Ctrl-C ends it."))
+        print_text(f"Open {server.url}")
+        print_text(printable(f"Everything is kept in {opened.folder}. Ctrl-C ends it."))
         with StopSignals() as stop:
             server.run(stop.requested, started=lambda: _show(server.url) if browser else None)
     return 0 if stop.number is None else 128 + stop.number
