@@ -159,7 +159,7 @@ class Desk:
             head.unlink()
         time = None if found.table.time is None else plain(found.table.time[0])
         readings = [
-            {"name": name, "unit": found.units.get(name, ""), "value": plain(value)}
+            {"name": name, "unit": found.units.get(str(name), ""), "value": plain(value)}
             for name, value in found.values.iloc[0].items()
         ]
         return {"time": time, "readings": readings, "score": plain(float(found.scores[0]))}

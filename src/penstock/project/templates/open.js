@@ -157,7 +157,7 @@ function drawData() {
   const items = uploads.map((file) => {
     const item = make("li", {});
     make("span", {}, item, file.name);
-    make("span", { class: "soft" }, item, showNumber(file.bytes / 1e6) + " MB");
+    make("span", { class: "soft" }, item, file.bytes < 1e6 ? showNumber(Math.ceil(file.bytes / 1e3)) + " kB" : showNumber(file.bytes / 1e6) + " MB");
     item.append(button("Remove", () => act(() => send("remove", { name: file.name }), "data-problem")));
     return item;
   });
@@ -165,7 +165,7 @@ function drawData() {
   items.push(...others.map((each) => make("li", {}, null, each)));
   if (settings.source.length) items.push(button("What I understood of it", () => go("understood"), { class: "first" }));
   const failed = ended.look && ended.look.error;
-  if (failed && !page.state.work) items.push(make("li", { class: "problem" }, null, failed.message));
+  if (failed && !page.state.work && settings.source.length) items.push(make("li", { class: "problem" }, null, failed.message));
   fill($("uploads"), items);
 }
 
