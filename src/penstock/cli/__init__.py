@@ -17,9 +17,8 @@ try:
     from penstock.cli.label import label
     from penstock.cli.look import look
     from penstock.cli.model import model
-    from penstock.cli.open import open_
     from penstock.cli.refit import refit
-    from penstock.cli.serve import serve
+    from penstock.cli.serve import open_, serve
     from penstock.cli.simulate import simulate
     from penstock.cli.watch import watch
 except KeyboardInterrupt:  # as in `main`, which is not there yet
