@@ -61,8 +61,8 @@ def density() -> dict[str, float]:
             token.type == tokenize.COMMENT for token in tokenize.generate_tokens(io.StringIO(text).readline)
         )
         for node in ast.walk(ast.parse(text)):
-            is_pair = isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple)
-            parallel += is_pair and isinstance(node.targets[0], ast.Tuple)
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple):
+                parallel += isinstance(node.targets[0], ast.Tuple)
             conditional += isinstance(node, ast.IfExp)
     return {"comments": comments / lines, "parallel": parallel, "conditional": conditional}
 
@@ -126,13 +126,17 @@ def walk_fit(_: Path) -> Callable[[int], None]:
     from penstock import NSNMF
 
     X = np.random.default_rng(0).random((300, 6))
-    return lambda turn: NSNMF(random_state=0).fit(X) and None
+
+    def fit(_: int) -> None:
+        NSNMF(random_state=0).fit(X)
+
+    return fit
 
 
 def walk_serve(folder: Path) -> Callable[[int], None]:
     """A service in this process, begun and ended by the walk, that scores ten rows."""
     sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "support")]
-    from live_service import Client, csv_of, options, rows
+    from live_service import Client, csv_of, options, rows  # type: ignore[import-not-found]
 
     from penstock.live.web import LiveServer
 

@@ -52,6 +52,7 @@ def main() -> None:
     print(
         "    .venv/bin/penstock watch new.csv --model your.model -o verdicts.jsonl  # then score each row as it comes"
     )
+    print(f"Or look at this plant on a page:\n    .venv/bin/penstock open {FOLDER / 'plant.csv'}")
 
 
 def compare_method(plant: SimulatedPlant, method: str) -> dict[str, int]:

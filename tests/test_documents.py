@@ -88,7 +88,7 @@ def run_line(line: str) -> None:
         project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
         wanted = {extra for some in re.findall(r"\[([\w,]+)\]", line) for extra in some.split(",")}
         assert wanted <= set(project["optional-dependencies"]), line
-    elif words[0] == "penstock" and {"serve", "--follow"} & set(words):  # do not end by themselves
+    elif words[0] == "penstock" and {"open", "serve", "--follow"} & set(words):  # do not end by themselves
         shown = io.StringIO()
         with redirect_stdout(shown):
             assert main([words[1], "--help"]) == 0

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from penstock.cli import main
 from penstock.detection import load
-from penstock.explain import FAULT, MOST_LABELS, NORMAL, Label, excluded_periods, find_known, labels_of
+from penstock.explain import FAULT, MOST_LABELS, NORMAL, Label, excluded_periods, find_known, labels_of, read_labels
 from penstock.explain.situations import is_alike, joined_patterns, likeness
-from penstock.live.alarm_files import read_alarms, read_labels
+from penstock.live.alarm_files import read_alarms
 from penstock.live.alarms import Alarm, AlarmBook, AlarmRules, Change, Sensor, Verdict
 
 

@@ -23,6 +23,7 @@ LAYERS = [
     {"detectors"},
     {"adapters", "datasets", "detection", "scale", "simulate"},
     {"bench", "report", "live"},
+    {"project"},
     {"cli"},
 ]
 # A folder is a home for all its files.
@@ -42,10 +43,10 @@ HOMES = {
     "pyarrow": {"io/", "scale/"},
     "rich": {"cli/", "scale/"},
     "safetensors": {"storage/"},
-    "starlette": {"live/api.py", "live/web.py", "cli/serve.py"},
+    "starlette": {"live/api.py", "live/web.py", "project/web.py"},
     "threadpoolctl": {"_blas.py"},
     "typer": {"cli/"},
-    "uvicorn": {"live/web.py", "cli/serve.py"},
+    "uvicorn": {"live/web.py"},
 }
 FILES = sorted(SOURCE.rglob("*.py"))
 

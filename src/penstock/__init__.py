@@ -65,8 +65,8 @@ _HOMES = {
 # Rooms of their own, whose other names are not taken over here.
 _ROOMS = {
     "adapters", "bench", "certainty", "cli", "columns", "datasets", "detection", "detectors", "explain", "factor",
-    "graph", "io", "live", "options", "prepare", "ranking", "registry", "report", "scale", "scoring", "sensors",
-    "simulate", "storage", "thresholds",
+    "graph", "io", "live", "options", "prepare", "project", "ranking", "registry", "report", "scale", "scoring",
+    "sensors", "simulate", "storage", "thresholds",
 }  # fmt: skip
 
 __all__ = [*_HOMES]  # noqa: PLE0604

@@ -67,6 +67,9 @@ class ReadingOptions:
     unknown_values: Annotated[
         Any, _in("--unknown-value", "And those of rows of which nothing is known: -999; may be repeated.", "values")
     ] = ()
+    failures: Annotated[
+        Any, _in("--failures", "A CSV file of known failures to compare with: start, end, text.", Path)
+    ] = None
     group: Annotated[str | None, _in("--group", "A column of runs, units or machines: no event spans two.")] = None
     since: Annotated[Any, _in("--since", "Use rows from this time on; without times, from this row (from 0).")] = None
     until: Annotated[Any, _in("--until", "Use rows up to this time or row, and with it.")] = None
@@ -100,6 +103,7 @@ class ReadingOptions:
     sheet: Annotated[str | None, _format("--sheet", "Of a workbook; else the first.")] = None
     query: Annotated[str | None, _in("--query", "Of a database (sql:URL): one SELECT; else its only table.")] = None
     progress: Callable[[str], None] | None = None
+    reader: Callable[..., Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,6 +141,13 @@ class LearningOptions(ColumnOptions):
     train_until: Annotated[Any, _learn("--train-until", "Learn from what is good until this time, or row.")] = None
     train_rule: Annotated[
         str | None, _learn("--train-rule", "Or from the rows where this holds: 'flow > 3', 'row < 500'")
+    ] = None
+    train_periods: Annotated[
+        Any, _learn("--train-period", "Or from these periods: START..END, times or rows; may be repeated.", "repeated")
+    ] = ()
+    labels: Annotated[
+        Any,
+        _learn("--labels", "A file of 'penstock label': incidents like those are known, faults not learnt.", Path),
     ] = None
     modes: Annotated[
         str | Sequence[str] | Mapping[str, str],

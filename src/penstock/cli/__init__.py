@@ -18,13 +18,15 @@ try:
     from penstock.cli.look import look
     from penstock.cli.model import model
     from penstock.cli.refit import refit
-    from penstock.cli.serve import serve
+    from penstock.cli.serve import open_, serve
     from penstock.cli.simulate import simulate
     from penstock.cli.watch import watch
 except KeyboardInterrupt:  # as in `main`, which is not there yet
     raise SystemExit(130) from None
 
 _EXAMPLES = """Examples:
+
+penstock open
 
 penstock simulate hydropower sample --small
 
@@ -37,7 +39,7 @@ penstock fit sample/plant.csv --until 2015-09-12 --model unit2.penstock
 penstock watch sample/plant.csv --model unit2.penstock --output verdicts.jsonl
 """
 _GROUPS = {
-    "A file": ("look", "detect", "fit", "score", "label"),
+    "A file": ("open", "look", "detect", "fit", "score", "label"),
     "Live": ("watch", "serve", "alarms", "refit", "model"),
     "Sample data, and studies": ("simulate", "bench"),
 }
@@ -48,6 +50,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+app.command("open")(open_)
 app.command()(look)
 app.command()(detect)
 app.command()(fit)

@@ -78,7 +78,8 @@ def _read(file: Path) -> tuple[str, Any]:
     import json
 
     from penstock.detection import Model
-    from penstock.live.alarm_files import read_alarms, read_labels
+    from penstock.explain import read_labels
+    from penstock.live.alarm_files import read_alarms
 
     with file.open("rb") as stream:
         head = stream.read(9)
@@ -132,8 +133,8 @@ def _keep(made: Label, found: Any, model: Path | None, labels: Path | None) -> i
     from dataclasses import replace
 
     from penstock.detection import Model
-    from penstock.explain import MAINTENANCE, NORMAL, new_label_id
-    from penstock.live.alarm_files import append_record, read_labels
+    from penstock.explain import MAINTENANCE, NORMAL, new_label_id, read_labels
+    from penstock.live.alarm_files import append_record
 
     if model is None and labels is None and isinstance(found[1], dict):
         named = found[1]["settings"].get("model")

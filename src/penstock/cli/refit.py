@@ -137,7 +137,8 @@ def _refit_file(
     from penstock._parameters import ParameterError
     from penstock.cli._console import Stages, cleaning_up
     from penstock.detection import Model
-    from penstock.live.alarm_files import read_labels, stream_name
+    from penstock.explain import read_labels
+    from penstock.live.alarm_files import stream_name
     from penstock.live.refit import TableRows
     from penstock.live.refit import refit as fit_again
     from penstock.storage import replace_file

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from penstock._messages import duration_in_words
+from penstock._threads import for_each_range
 from penstock._types import BoolArray, FloatArray
 from penstock.columns._patterns import (
     LIKE_A_LABEL,
@@ -42,6 +43,7 @@ from penstock.io import Table
 from penstock.io.quality import is_quality
 from penstock.sensors.readings import changes_seldom, is_flag
 
+_CELLS_AT_ONCE = 500_000  # that are checked by one thread at least: sorting them takes longer than starting it
 _HARDLY_ANY, _MANY = 0.95, 0.2  # shares of missing values: grade D, grade C
 _FAR_OUTSIDE = 1000.0  # ranges of the middle 90 %: such a value leaves nothing of the others after scaling
 _MOST_LEVELS, _FEWEST_PER_LEVEL = 10, 10  # different numbers of a categorical column, and rows for each
@@ -163,15 +165,20 @@ def check_columns(table: Table, fitted: BoolArray | None = None) -> list[ColumnR
     starts = np.zeros(len(values), dtype=np.bool_)
     starts[[span.start for span in table.spans]] = True
     rows = np.ones(len(values), dtype=np.bool_) if fitted is None else fitted
-    reports = [] if table.time is None else [_report_on_time(table, table.time)]
-    for name in values.columns:
-        if name in places:
-            column = numbers[:, places[name]]
-            report = _report_on_numbers(name, column, time, copies.get(name))
-            reports.append(_with_role(report, column[rows], starts[rows]))
-        else:
-            reports.append(_report_on_text(name, values[name], time, copies.get(name)))
-    return reports
+    of_time = [] if table.time is None else [_report_on_time(table, table.time)]
+    reports: dict[str, ColumnReport] = {}
+
+    def check(first: int, last: int) -> None:
+        for name in values.columns[first:last]:
+            if name in places:
+                column = numbers[:, places[name]]
+                report = _report_on_numbers(name, column, time, copies.get(name))
+                reports[name] = _with_role(report, column[rows], starts[rows])
+            else:
+                reports[name] = _report_on_text(name, values[name], time, copies.get(name))
+
+    for_each_range(check, len(values.columns), smallest=1 + _CELLS_AT_ONCE // max(len(values), 1))
+    return [*of_time, *(reports[name] for name in values.columns)]
 
 
 class _Remarks:

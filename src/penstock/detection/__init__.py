@@ -9,9 +9,11 @@ from penstock.detection._detect import FitPlan, ScorePlan, detect, fit_model, lo
 from penstock.detection._explaining import Explanation, explain, state_in_words
 from penstock.detection._model_files import load
 from penstock.detection._parts import Abilities, ModePart
+from penstock.detection._periods import rows_of_period
 from penstock.detection._preparing import FROM_DATA, Progress, ReadSettings
 from penstock.detection._shifts import NO_LONGER_FITS, Shift
 from penstock.detection.data import DataSummary, TagSummary, TimeSummary
+from penstock.detection.failures import Failure, read_failures
 from penstock.detection.findings import Assessment, Explained, Findings, RowDetails, ScoredInputs
 from penstock.detection.model import Model, ModelError, deviations, label_incident
 from penstock.detection.modes import UNKNOWN, ModePlan, mode_name
@@ -19,7 +21,8 @@ from penstock.registry import METHODS, make_detector
 
 __all__ = [
     "FROM_DATA", "METHODS", "NO_LONGER_FITS", "UNKNOWN", "Abilities", "Assessment", "DataSummary", "Explained",
-    "Explanation", "Findings", "FitPlan", "ModePart", "ModePlan", "Model", "ModelError", "Progress", "ReadSettings",
-    "RowDetails", "ScorePlan", "ScoredInputs", "Shift", "TagSummary", "TimeSummary", "detect", "deviations", "explain",
-    "fit_model", "label_incident", "load", "look", "make_detector", "mode_name", "score", "state_in_words",
+    "Explanation", "Failure", "Findings", "FitPlan", "ModePart", "ModePlan", "Model", "ModelError", "Progress",
+    "ReadSettings", "RowDetails", "ScorePlan", "ScoredInputs", "Shift", "TagSummary", "TimeSummary", "detect",
+    "deviations", "explain", "fit_model", "label_incident", "load", "look", "make_detector", "mode_name",
+    "read_failures", "rows_of_period", "score", "state_in_words",
 ]  # fmt: skip

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import logging
+import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 import penstock
-from penstock._messages import option
+from penstock._messages import listed, option
 from penstock._parameters import ParameterError
 from penstock._types import BoolArray, IndexArray
 from penstock.columns import RowRule, give_roles, parse_rule, read_roles
@@ -24,6 +26,7 @@ from penstock.detection._periods import (
     Periods,
     check_moment,
     read_duration,
+    read_periods,
     shown,
     shown_names,
     training_rows,
@@ -45,7 +48,7 @@ from penstock.detection.data import DataSummary
 from penstock.detection.findings import Findings
 from penstock.detection.model import Model, fit_parts
 from penstock.detection.modes import ModePlan, check_modes, columns_of, plan_modes
-from penstock.explain import Truth
+from penstock.explain import Label, Truth, excluded_periods, read_labels
 from penstock.io import Note, Table, TableError
 from penstock.options import (
     DetectOptions,
@@ -90,6 +93,8 @@ class FitPlan:
     periods: Periods
     labels: LabelValues
     roles: dict[str, str]
+    train_periods: tuple[tuple[Any, Any], ...]
+    known: tuple[Label, ...]
     selection: Selection  # of findings; only `detect` uses it
 
     @classmethod
@@ -97,9 +102,10 @@ class FitPlan:
         """Check all that can be checked without a table; an error has the name of its `parameter`."""
         if not isinstance(options, FitOptions):
             options = FitOptions(**{each.name: getattr(options, each.name) for each in fields(options)})
-        if options.train_until is not None and options.train_rule is not None:
-            message = f"Give {option('train_until')} or {option('train_rule')}, not both."
-            raise TableError(message, "train_until")
+        if sum((options.train_until is not None, options.train_rule is not None, bool(options.train_periods))) > 1:
+            ways = [option(name) for name in ("train_until", "train_rule", "train_periods")]
+            message = f"Give only one of {listed(ways)}."
+            raise TableError(message, "train_until" if options.train_until is not None else "train_periods")
         check_moment("train_until", options.train_until)
         settle = read_duration("settle", options.settle)
         check_modes(options.modes, as_names(options.skip_modes), settle)
@@ -110,7 +116,8 @@ class FitPlan:
         seed = options.random_state
         if isinstance(options.method, str) and isinstance(seed, int) and not 0 <= seed < 2**32:
             raise ParameterError("random_state", f" must be a whole number from 0 to 4294967295; got {seed}.")
-        new_only = options.train_until is not None or options.train_rule is not None
+        train_periods = read_periods("train_periods", options.train_periods)
+        new_only = options.train_until is not None or options.train_rule is not None or bool(train_periods)
         selection = options if isinstance(options, SelectionOptions) else SelectionOptions()
         return cls(
             options=options,
@@ -120,8 +127,10 @@ class FitPlan:
             train_rule=train_rule,
             detector=_make_detector(options, DEFAULT_METHOD if options.method == AUTO else options.method),
             periods=Periods.of(options.since, options.until, options.exclude_periods),
-            labels=LabelValues.of(options.fault_values, options.unknown_values),
+            labels=LabelValues.of(options.fault_values, options.unknown_values, options.failures),
             roles=read_roles(options.roles),
+            train_periods=train_periods,
+            known=_read_labels(options.labels),
             selection=Selection.of(selection, new_only=new_only),
         )
 
@@ -160,14 +169,17 @@ class FitPlan:
             extra += self.train_rule.columns
             also += self.train_rule.perhaps_columns
         also += [name for name in extra if name == self.reading.group]
-        table = self.periods.read_from(self.reading.with_columns(extra).read(source, progress, also=also))
+        reading = self.reading.with_columns(extra)
+        table = self.periods.read_from(reading.read(source, progress, also=also, reader=options.reader))
         truth = self.labels.read(table)
         excluded, left_out = self.periods.excluded(table)
         modes = plan_modes(options.modes, table.names, skip=as_names(options.skip_modes), settle=self.settle)
         modes = modes.resolved(table)
         modes.refuse_unknown_skips(table)
         candidates = self.reading.candidates(table, without={str(modes.column)} - set(keep))
-        good = training_rows(table, options.train_until, self.train_rule) & ~excluded
+        good = training_rows(table, options.train_until, self.train_rule, self.train_periods) & ~excluded
+        if self.selection.new_only or not this_table_only:
+            good = _without_known_faults(good, table, self.known)
         if excluded.any():
             candidates = candidates.only(~excluded)
         checks = check_table(candidates, progress, good[~excluded])
@@ -220,6 +232,9 @@ class FitPlan:
         training = "all rows" if options.train_until is None else f"until {options.train_until}"
         if self.train_rule is not None:
             training = f"rows where {self.train_rule}"
+        if self.train_periods:
+            ends = [["" if end is None else str(end) for end in pair] for pair in self.train_periods]
+            training = ", ".join(map("..".join, ends))
         settings = {
             "source": table.source,
             "rows": len(table.values),
@@ -242,7 +257,7 @@ class FitPlan:
         }
         units = {name: plan.units[name] for name in inputs.names}
         reading = replace(self.reading, time_reader=table.time_reader, alignment=table.alignment, words=table.words)
-        model = Model(reading, inputs, plan.modes, parts, units, settings, tuple(notes))
+        model = Model(reading, inputs, plan.modes, parts, units, settings, tuple(notes)).with_labels(self.known)
         return model, replace(prepared, notes=model.notes), fitted
 
 
@@ -262,7 +277,7 @@ class ScorePlan:
             options,
             Selection.of(options),
             Periods.of(options.since, options.until, options.exclude_periods),
-            LabelValues.of(options.fault_values, options.unknown_values),
+            LabelValues.of(options.fault_values, options.unknown_values, options.failures),
         )
 
     def score(self, model: Model, source: Any, progress: Progress | None = None) -> Findings:
@@ -271,7 +286,8 @@ class ScorePlan:
         refuse_read_already(source, options)
         progress = progress or options.progress or _LOGGER.info
         how = model.reading.for_new_data(options)
-        table = periods.read_from(how.read(source, progress, fewest_rows=1, group_needed=options.group is not None))
+        needed = options.group is not None
+        table = periods.read_from(how.read(source, progress, fewest_rows=1, group_needed=needed, reader=options.reader))
         truth = labels.read(table)
         excluded, notes = periods.excluded(table)
         checks = check_table(input_columns(model.inputs, table), progress)
@@ -287,6 +303,29 @@ class ScorePlan:
             **self.selection.described(),
         }
         return make_findings(model, prepared, None, self.selection, settings, progress)
+
+
+def _read_labels(given: Any) -> tuple[Label, ...]:
+    """Return the labels of a file, or as they are given, that hold; of one incident the newest, without assets."""
+    if given is None:
+        return ()
+    try:
+        read = read_labels(Path(given)) if isinstance(given, str | os.PathLike) else given
+    except (OSError, ValueError) as error:
+        said = error.strerror if isinstance(error, OSError) else str(error)
+        raise TableError(f"labels: {said}", "labels") from None
+    return tuple({each.subject: replace(each, asset="") for each in read if each.holds}.values())
+
+
+def _without_known_faults(good: BoolArray, table: Table, labels: Sequence[Label]) -> BoolArray:
+    """Return the rows to learn from without those that people called a fault, a defect or maintenance."""
+    found = good.copy()
+    for since, until in excluded_periods(labels):
+        seconds = table.values.index.to_numpy() if table.time is None else table.time.as_unit("us").asi8 / 1e6
+        found &= (seconds < since) | (seconds > until)
+    if good.any() and not found.any():
+        raise TableError("There is nothing to learn from: all good rows are in periods that labels call a fault.")
+    return found
 
 
 def _make_detector(options: FitOptions, method: Any) -> Any:
@@ -361,8 +400,9 @@ def look(source: Any, **given: Any) -> DataSummary:
         A path, a folder, a table, …
     time, columns, exclude, keep, roles, drivers, units, ordered, strict : as in `detect`
         Columns.
-    label, fault_values, unknown_values, group, since, until, exclude_periods : as in `detect`
+    label, fault_values, unknown_values, failures, group, since, until, exclude_periods : as in `detect`
         Rows, and what is known of them.
+    reader : as in `detect`
     timezone, day_first, time_format, names, separator, decimal, thousands, missing : as in `detect`
         How the text is written.
     encoding, sheet, query, max_bytes, step, hold : as in `detect`
@@ -417,6 +457,8 @@ def detect(source: Any, **given: Any) -> Findings:
     fault_values, unknown_values : value or values
         Of the label, those that mean a fault, and those of rows of which nothing is known, which are scored but not
         counted. With `fault_values` all others are normal; without, see `penstock.explain.known_faults`.
+    failures : path, or (start, end, text) of each, optional
+        A log of known failures, a CSV file with these columns: findings are compared with it, as with a label.
     since, until : time, or row number (from 0) of a table without time
         Use no other rows. Both ends are included; of a day or a month, all of it.
     exclude_periods : "START..END", or several of these, or of pairs
@@ -443,6 +485,11 @@ def detect(source: Any, **given: Any) -> Findings:
     train_until, train_rule : time, or row number of a table without time; rule
         A period that is known to be good. It alone is fitted to, and findings are among the other rows. Of a day or a
         month without a time, all of it. Rules compare also `time` and `row`, the row number.
+    train_periods : "START..END", or several of these, or of pairs
+        The same, as periods; given as `exclude_periods`.
+    labels : path or labels, optional
+        What people said of incidents (`penstock label`, a project): those like them are listed as known, and what was
+        called a fault, a defect or maintenance is not learnt from where other rows are known to be good.
     top : int, optional
         The number of findings. If neither this nor a threshold is given: of a series, rows so high that chance would
         show at most one such episode in this period (or in that fitted to, if longer); else 100 rows, the paper's list,
@@ -461,6 +508,9 @@ def detect(source: Any, **given: Any) -> Findings:
     fit_rows : callable, optional
         How a detector is fitted, called with it and its training rows; by default its own `fit`. `penstock.scale.fit`
         fits on a cluster.
+    reader : callable, optional
+        How a source is read, called with the arguments of `penstock.io.read_table`, which is the default. A cache of
+        tables goes here.
     progress : callable, optional
         Called with the name of each stage that begins. None: the logger "penstock.detect" gets it at level INFO.
     timezone, day_first, time_format, names, separator, decimal, thousands : as in `penstock.io.read_table`
@@ -511,8 +561,10 @@ def fit_model(source: Any, **given: Any) -> Model:
         The training data.
     time, columns, exclude, keep, roles, drivers, label, fault_values, unknown_values, group, strict : as in `detect`
         Columns.
-    since, until, exclude_periods, train_until, train_rule, modes, skip_modes, settle : as in `detect`
+    since, until, exclude_periods, train_until, train_rule, train_periods, modes, skip_modes, settle : as in `detect`
         Rows.
+    labels, failures, reader : as in `detect`
+        What is known of rows: known faults are not learnt from.
     timezone, day_first, time_format, names, separator, decimal, thousands, missing : as in `detect`
         How the text is written.
     encoding, sheet, query, max_bytes, units, step, hold : as in `detect`
@@ -553,8 +605,9 @@ def score(model: Model, source: Any, **given: Any) -> Findings:
         A column to compare the findings with; that of the training data is not looked for.
     group : str, optional
         The column of groups, if it is another than that of the training data. A table without that one is one group.
-    fault_values, unknown_values, since, until, exclude_periods : as in `detect`
+    fault_values, unknown_values, failures, since, until, exclude_periods : as in `detect`
         Those of the training data are not used.
+    reader : as in `detect`
     top, threshold, gap, most_explained : as in `detect`
         By default findings are scores above the threshold "auto" of the training scores.
     strict : bool, optional

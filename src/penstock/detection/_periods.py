@@ -13,6 +13,7 @@ import pandas as pd
 from penstock._messages import counted, listed
 from penstock._types import BoolArray
 from penstock.columns import RowRule, order_to_stamp
+from penstock.detection.failures import Failure, read_failures
 from penstock.explain import Truth, known_faults
 from penstock.io import Note, Table, TableError, parse_duration
 
@@ -55,12 +56,9 @@ class Periods:
     @classmethod
     def of(cls, since: Any, until: Any, exclude: Any) -> Periods:
         """Check what a user gives; `exclude` is "START..END", or several of these or pairs."""
-        several = [exclude] if isinstance(exclude, str) else list(exclude)
-        pairs = tuple(_as_pair(each) for each in several)
-        for name, moments in (("since", (since,)), ("until", (until,)), ("exclude_periods", sum(pairs, ()))):
-            for moment in moments:
-                check_moment(name, moment)
-        return cls(since, until, pairs)
+        for name, moment in (("since", since), ("until", until)):
+            check_moment(name, moment)
+        return cls(since, until, read_periods("exclude_periods", exclude))
 
     def read_from(self, table: Table) -> Table:
         """Return the table from `since` until `until`, with a note on how many rows that leaves out."""
@@ -103,9 +101,29 @@ class Periods:
         }
 
 
-def training_rows(table: Table, until: Any, rule: RowRule | None) -> BoolArray:
-    """Return the rows to learn from: up to a moment, or where a rule holds; all if neither is given."""
-    if rule is not None:
+def read_periods(name: str, given: Any) -> tuple[tuple[Any, Any], ...]:
+    """Return the first and the last moment of periods: "START..END", or several of these or of pairs."""
+    pairs = tuple(_as_pair(name, each) for each in ([given] if isinstance(given, str) else given))
+    for moment in sum(pairs, ()):
+        check_moment(name, moment)
+    return pairs
+
+
+def rows_of_period(table: Table, period: Any) -> BoolArray:
+    """Return the rows of a period, given as in `exclude_periods`."""
+    ((first, last),) = read_periods("exclude_periods", [period])
+    return _rows_between("exclude_periods", first, "exclude_periods", last, table)
+
+
+def training_rows(table: Table, until: Any, rule: RowRule | None, periods: Sequence[tuple[Any, Any]] = ()) -> BoolArray:
+    """Return the rows to learn from: up to a moment, where a rule holds, or of periods; all if none is given."""
+    if periods:
+        rows = np.zeros(len(table.values), dtype=np.bool_)
+        for first, last in periods:
+            rows |= _rows_between("train_periods", first, "train_periods", last, table)
+        words = ", ".join(_in_words(*pair) for pair in periods)
+        otherwise = f"there is no row {words}, as {_extent(table)}"
+    elif rule is not None:
         rows, otherwise = rule.holds(table), f"the rule {rule} holds for no row of {table.source}"
     elif until is not None:
         rows, otherwise = ~_order("train_until", until, table)[1], f"there is no row until {until}, as {_extent(table)}"
@@ -166,7 +184,7 @@ def _text(moment: Any) -> str:
     return moment.isoformat() if isinstance(moment, dt.date) else str(moment)
 
 
-def _as_pair(period: Any) -> tuple[Any, Any]:
+def _as_pair(name: str, period: Any) -> tuple[Any, Any]:
     if isinstance(period, str):
         first, dots, last = (part.strip() for part in period.partition(".."))
         pair = [first or None, last or None] if dots else []
@@ -174,9 +192,9 @@ def _as_pair(period: Any) -> tuple[Any, Any]:
         pair = list(period) if isinstance(period, tuple | list) else []
     if len(pair) != 2 or pair == [None, None]:
         raise TableError(
-            f"exclude_periods: {period!r:.100} is not a period. Write START..END, as in "
+            f"{name}: {period!r:.100} is not a period. Write START..END, as in "
             f"2024-05-01..2024-05-03, '2024-05-01 08:00..2024-05-01 17:30', or rows 100..250 where there is no time.",
-            "exclude_periods",
+            name,
         )
     return pair[0], pair[1]
 
@@ -193,21 +211,26 @@ def _extent(table: Table) -> str:
 
 @dataclass(frozen=True)
 class LabelValues:
-    """The values of a label that mean a fault, and those of rows of which nothing is known; see `known_faults`."""
+    """The values of a label that mean a fault, and those of rows of which nothing is known; see `known_faults`.
+
+    failures : or a log of failures, in place of a label.
+    """
 
     faults: tuple[Any, ...] = ()
     unknown: tuple[Any, ...] = ()
+    failures: tuple[Failure, ...] = ()
 
     @classmethod
-    def of(cls, faults: Any, unknown: Any) -> LabelValues:
+    def of(cls, faults: Any, unknown: Any, failures: Any) -> LabelValues:
         """Take what a user gives: one value or several."""
-        single = [isinstance(values, str) or not hasattr(values, "__iter__") for values in (faults, unknown)]
-        return cls(
-            *((values,) if one else tuple(values) for values, one in zip((faults, unknown), single, strict=True))
-        )
+        return cls(_several(faults), _several(unknown), read_failures(failures))
 
     def read(self, table: Table) -> Truth | None:
         """Read the label of a table; None if it has none."""
+        if self.failures and table.label is not None:
+            raise TableError("failures and a label exclude each other: findings are compared with one.", "failures")
+        if self.failures:
+            return self._logged(table)
         if table.label is not None:
             return known_faults(table.label, self.faults, self.unknown)
         if self.faults or self.unknown:
@@ -215,8 +238,26 @@ class LabelValues:
             raise TableError(f"{given}: there is no label. Name the column that holds these values.", given)
         return None
 
+    def _logged(self, table: Table) -> Truth:
+        """Return which rows lie in a failure of the log."""
+        rows, here = np.zeros(len(table.values), dtype=np.bool_), 0
+        for each in self.failures:
+            mine = _rows_between("failures", each.start, "failures", each.end, table)
+            rows |= mine
+            here += bool(mine.any())
+        sentence = f"{counted(len(self.failures), 'failure')} in the log, {here:,} of them with rows of this table."
+        return Truth(rows, np.zeros(len(rows), dtype=np.bool_), sentence)
+
     def described(self) -> dict[str, str | None]:
-        return {"fault_values": shown_names(self.faults), "unknown_values": shown_names(self.unknown)}
+        return {
+            "fault_values": shown_names(self.faults),
+            "unknown_values": shown_names(self.unknown),
+            "failures": counted(len(self.failures), "failure") if self.failures else None,
+        }
+
+
+def _several(values: Any) -> tuple[Any, ...]:
+    return (values,) if isinstance(values, str) or not hasattr(values, "__iter__") else tuple(values)
 
 
 def shown(value: Any) -> bool | int | float | str | None:

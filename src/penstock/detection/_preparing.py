@@ -98,6 +98,7 @@ class ReadSettings:
         also: Sequence[str] = (),
         fewest_rows: int = 2,
         group_needed: bool = True,
+        reader: Callable[..., Table] | None = None,
     ) -> Table:
         if isinstance(source, Table):
             labels = tuple(str(each.name) for each in (source.label, source.group) if each is not None)
@@ -107,7 +108,7 @@ class ReadSettings:
         path = isinstance(source, str | os.PathLike) and not is_address(source)
         progress(f"reading {source if path else source_name(source)}")
         given = {field.name: getattr(self, field.name) for field in fields(self)}
-        return read_table(source, **given, also=also, fewest_rows=fewest_rows, group_needed=group_needed)
+        return (reader or read_table)(source, **given, also=also, fewest_rows=fewest_rows, group_needed=group_needed)
 
     def for_new_data(self, options: ScoreOptions) -> ReadSettings:
         """Return how new data are read: as before but for the options; all columns, and no label unless it is given."""

@@ -30,6 +30,7 @@ from penstock.explain.situations import (
     labels_of,
     likeness,
     new_label_id,
+    read_labels,
     strongest,
 )
 from penstock.explain.spanning import NormalNeighbors, TreeDrawing, TreeWalker, tree_layout
@@ -42,5 +43,5 @@ __all__ = [
     "agreement", "as_reason", "condition_in_words", "describe_groups", "event_days", "excluded_periods",
     "find_incidents", "find_known", "find_rule", "group_events", "group_of_row", "grow_tree", "incident_table",
     "joined_patterns", "joined_periods", "known_faults", "labels_of", "likeness", "new_label_id", "rank_variables",
-    "split_unit", "strongest", "tree_layout", "variables_at",
+    "read_labels", "split_unit", "strongest", "tree_layout", "variables_at",
 ]  # fmt: skip

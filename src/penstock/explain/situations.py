@@ -7,10 +7,14 @@ in a model, in a file that only grows, or in the store of a live service; docs/d
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any
+
+from penstock.io import InputError
 
 FAULT, SENSOR_DEFECT, MAINTENANCE, NORMAL = "fault", "sensor defect", "maintenance", "rare but normal"
 REASONS = (FAULT, SENSOR_DEFECT, MAINTENANCE, NORMAL)
@@ -206,6 +210,24 @@ def labels_of(records: Iterable[Mapping[str, Any]]) -> list[Label]:
         else:
             raise ValueError(f"kind must be label or withdrawn; got {kind!r:.80}.")
     return list(found.values())
+
+
+def read_labels(path: Path) -> list[Label]:
+    """Read what people said of alarms, one line of JSON each (see `labels_of`); InputError if one is none."""
+    number = 0
+
+    def records() -> Iterator[dict[str, Any]]:
+        nonlocal number
+        with path.open("rb") as lines:
+            for line in lines:
+                number += 1
+                if line.strip():
+                    yield json.loads(line)
+
+    try:
+        return labels_of(records())
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise InputError(f"{path}, line {number}: this is no label ({error!s:.200}).") from None
 
 
 def new_label_id(subject: str, labels: Iterable[Label]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from penstock._types import FloatArray
-from penstock.explain import Label, labels_of
 from penstock.io import InputError, TimeReader
 from penstock.live.alarms import AlarmBook, Change, Event, Sensor, Verdict
 from penstock.live.options import AlarmRules
@@ -72,24 +71,6 @@ class AlarmClock:
 def stream_name(path: Path) -> str:
     """Return what a stream is called in alarms: as its file, without endings."""
     return (path.name.split(".")[0] if path.is_file() else "") or "stream"
-
-
-def read_labels(path: Path) -> list[Label]:
-    """Read what people said of alarms, one line of JSON each (see `labels_of`); InputError if one is none."""
-    number = 0
-
-    def records() -> Iterator[dict[str, Any]]:
-        nonlocal number
-        with path.open("rb") as lines:
-            for line in lines:
-                number += 1
-                if line.strip():
-                    yield json.loads(line)
-
-    try:
-        return labels_of(records())
-    except (AttributeError, LookupError, TypeError, ValueError) as error:
-        raise InputError(f"{path}, line {number}: this is no label ({error!s:.200}).") from None
 
 
 def append_record(path: Path, record: dict[str, Any]) -> None:

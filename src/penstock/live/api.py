@@ -314,8 +314,11 @@ class Api:
 
     def metrics(self, request: Request) -> Response:
         """Return what Prometheus reads."""
-        from prometheus_client import generate_latest
-        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+        try:
+            from prometheus_client import generate_latest
+            from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+        except ImportError:
+            raise RefusedError("This needs prometheus-client: pip install 'penstock[serve]'.", 501) from None
 
         service, families = self.service, list[Any]()
 

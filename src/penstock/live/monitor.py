@@ -16,6 +16,7 @@ from typing import Any
 from penstock._messages import listed
 from penstock._parameters import ParameterError
 from penstock._types import StreamScores
+from penstock.explain import read_labels
 from penstock.io import (
     Batch,
     Fault,
@@ -28,7 +29,7 @@ from penstock.io import (
     open_feed,
     open_sink,
 )
-from penstock.live.alarm_files import AlarmClock, event_line, read_labels, stream_name
+from penstock.live.alarm_files import AlarmClock, event_line, stream_name
 from penstock.live.alarms import Event
 from penstock.live.assets import Asset, Book, ScoredBatch, known_labels
 from penstock.live.options import AlarmRules, WatchOptions

@@ -679,7 +679,7 @@ class Store:
         """Return a new token for a name, which replaces an older one; only its hash is kept."""
         token = secrets.token_urlsafe(32)
         with self.transaction():
-            self._write("INSERT OR REPLACE INTO tokens VALUES(?,?,?,?)", name, role, _hash(token), now)
+            self._write("INSERT OR REPLACE INTO tokens VALUES(?,?,?,?)", name, role, hash_token(token), now)
         return token
 
     def remove_token(self, name: str) -> None:
@@ -695,14 +695,14 @@ class Store:
 
 def find_token(token: str, tokens: Sequence[tuple[str, str, str]]) -> tuple[str, str] | None:
     """Return name and role of a token, in a time that does not depend on which one it is; None if it is unknown."""
-    given, found = _hash(token), None
+    given, found = hash_token(token), None
     for name, role, known in tokens:
         if hmac.compare_digest(given, known):
             found = (name, role)
     return found
 
 
-def _hash(token: str) -> str:
+def hash_token(token: str) -> str:
     # A token has 256 random bits: a slow hash, as for passwords, would add nothing.
     return hashlib.sha256(token.encode("utf-8", errors="surrogatepass")).hexdigest()
 

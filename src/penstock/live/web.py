@@ -16,7 +16,7 @@ import socket
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from importlib import resources
@@ -69,6 +69,9 @@ _PAGE = {  # files of the page; the charts are those of the report
 }
 
 
+Tokens = Callable[[], Sequence[tuple[str, str, str]]]  # name, role and hash of each
+
+
 @dataclass(frozen=True)
 class Limits:
     """What a client may cost.
@@ -77,6 +80,7 @@ class Limits:
     header_bytes : of the address and all headers together.
     rate, burst : requests a second of a user (of an address, where there is no valid token), and how many at once.
     connections : those beyond are closed at once; fewer, if the process may not open so many files.
+    uploads, upload_bytes : bodies sent to addresses that begin so may be so long, and take any time but for pauses.
     """
 
     header_seconds: float = 10.0
@@ -85,6 +89,8 @@ class Limits:
     rate: float = 500.0
     burst: float = 1000.0
     connections: int = 1000
+    uploads: str | None = None
+    upload_bytes: int = 0
 
 
 class Hub:
@@ -176,8 +182,8 @@ async def _wait_for_end(receive: Receive) -> None:
 class Guard:
     """Check each request before anything else sees it: size, host, token, rate; and set the headers of answers."""
 
-    def __init__(self, app: ASGIApp, api: Api, options: ServeOptions, limits: Limits) -> None:
-        self._app, self._api, self._limits = app, api, limits
+    def __init__(self, app: ASGIApp, tokens: Tokens, options: ServeOptions, limits: Limits) -> None:
+        self._app, self._tokens, self._limits = app, tokens, limits
         self._most = int(options.max_body * 1e6)
         self._local, self._public = is_loopback(options.host), options.public_origin
         self._hosts = {"localhost", "127.0.0.1", "[::1]", options.host.lower(), _host_of(self._public or "//localhost")}
@@ -192,13 +198,13 @@ class Guard:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in _HEADERS.items():
-                    headers[name] = value
+                    headers.setdefault(name, value)
             await send(message)
 
         try:
             self._check(scope)
         except RefusedError as error:
-            await _error_response(error, scope)(scope, receive, guarded_send)
+            await error_response(error, scope)(scope, receive, guarded_send)
             return
         await self._app(scope, self._limited(scope, receive), guarded_send)
 
@@ -218,8 +224,9 @@ class Guard:
         if headers.get("authorization") is not None and scope["role"] is None:
             raise RefusedError("The token is not valid.", 401, **{"www-authenticate": "Bearer"})
         length = headers.get("content-length")
-        if length is not None and (not length.isdigit() or int(length) > self._most):
-            raise RefusedError(f"The body may have {self._most:,} bytes at most.", 413)
+        most = self._most_of(scope)[0]
+        if length is not None and (not length.isdigit() or int(length) > most):
+            raise RefusedError(f"The body may have {most:,} bytes at most.", 413)
         if scope["method"] not in ("GET", "HEAD"):
             origin, site = headers.get("origin"), headers.get("sec-fetch-site", "same-origin")
             is_public = self._public is not None and name == _host_of(self._public)
@@ -232,7 +239,7 @@ class Guard:
 
         Nobody is locked out for wrong tokens: one of 256 random bits is not guessed at any rate.
         """
-        tokens = self._api.tokens()
+        tokens = self._tokens()
         if not tokens and self._local and self._public is None:
             scope["user"], scope["role"] = "", "engineer"
             return
@@ -251,13 +258,20 @@ class Guard:
         if left < 0:
             raise RefusedError("Too many requests.", 429)
 
+    def _most_of(self, scope: Scope) -> tuple[int, bool]:
+        """Return how many bytes a body may have, and whether it is an upload."""
+        begin = self._limits.uploads
+        is_upload = begin is not None and scope["path"].startswith(begin)
+        return (self._limits.upload_bytes, True) if is_upload else (self._most, False)
+
     def _limited(self, scope: Scope, receive: Receive) -> Receive:
         """Return a `receive` that ends with an error for a body that is too long or takes too long."""
         read, end = 0, time.monotonic() + self._limits.body_seconds
         reading = scope["method"] not in ("GET", "HEAD")
+        most, is_upload = self._most_of(scope)
 
         async def limited() -> Message:
-            nonlocal read, reading
+            nonlocal read, reading, end
             if not reading:
                 return await receive()
             try:
@@ -267,14 +281,16 @@ class Guard:
                 raise RefusedError("The body did not come in time.", 408) from None
             read += len(message.get("body", b""))
             reading = message.get("more_body", False)
-            if read > self._most:
-                raise RefusedError(f"The body may have {self._most:,} bytes at most.", 413)
+            if is_upload:
+                end = time.monotonic() + self._limits.body_seconds
+            if read > most:
+                raise RefusedError(f"The body may have {most:,} bytes at most.", 413)
             return message
 
         return limited
 
 
-def _error_response(error: Exception, scope: Scope) -> Response:
+def error_response(error: Exception, scope: Scope) -> Response:
     """Return the answer to an error; what is not expected is logged, and nothing of it is shown."""
     status, text, headers = 500, "The service could not do this; see its log.", dict[str, str]()
     if isinstance(error, RefusedError):
@@ -310,7 +326,7 @@ def create_app(api: Api, options: ServeOptions, limits: Limits) -> ASGIApp:
                 answer = await (each.run(api, request) if is_coroutine else run_in_threadpool(each.run, api, request))
                 return answer if callable(answer) else PlainJson(answer)
             except Exception as error:
-                return _error_response(error, request.scope)
+                return error_response(error, request.scope)
 
         return run
 
@@ -334,7 +350,7 @@ def create_app(api: Api, options: ServeOptions, limits: Limits) -> ASGIApp:
     routes += [Route(path, page) for path in _PAGE]
     inner = Starlette(routes=routes, lifespan=lifespan, exception_handlers={404: missing, 405: missing})
     inner.router.redirect_slashes = False
-    return Guard(inner, api, options, limits)
+    return Guard(inner, api.tokens, options, limits)
 
 
 def is_loopback(host: str) -> bool:
@@ -387,14 +403,14 @@ class _Protocol(H11Protocol):
             self._deadline = self.loop.call_later(self.header_seconds, self.transport.abort)
 
 
-class _WebServer(uvicorn.Server):
+class WebServer(uvicorn.Server):
     """Uvicorn, which ends the events before it waits for requests to end.
 
     stopped : whether a signal came before it was there to take it.
     signal : the last one that it took.
     """
 
-    hub: Hub
+    hub: Hub | None = None
     stopped: Callable[[], bool] = staticmethod(lambda: False)
     signal = 0
 
@@ -403,7 +419,8 @@ class _WebServer(uvicorn.Server):
         self.should_exit = self.should_exit or self.stopped()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self.hub.close()
+        if self.hub is not None:
+            self.hub.close()
         await super().shutdown(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -413,6 +430,30 @@ class _WebServer(uvicorn.Server):
         last = threading.Timer(_END_SECONDS, os._exit, (128 + sig,))
         last.daemon = True
         last.start()
+
+
+def make_server(app: ASGIApp, options: ServeOptions, limits: Limits) -> WebServer:
+    """Return the web server of an application, with all limits; `run` it with a socket of `bound_socket`."""
+    for name in ("uvicorn.error", "asyncio"):  # it would log each malformed request
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    most = _allowed_connections(limits.connections, _OWN_FILES + _ASSET_FILES * len(options.assets))
+    return WebServer(
+        uvicorn.Config(
+            app,
+            http=type("Protocol", (_Protocol,), {"header_seconds": limits.header_seconds, "most": most}),
+            ws="none",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            date_header=False,
+            proxy_headers=False,
+            h11_max_incomplete_event_size=limits.header_bytes,
+            timeout_keep_alive=30,
+            timeout_graceful_shutdown=2,
+            ssl_certfile=None if options.tls_certificate is None else str(options.tls_certificate),
+            ssl_keyfile=None if options.tls_key is None else str(options.tls_key),
+        )
+    )
 
 
 class LiveServer:
@@ -433,7 +474,7 @@ class LiveServer:
         limits = limits or Limits()
         self.options = options
         targets = make_targets(options)
-        self._socket = _bound(options)
+        self._socket = bound_socket(options)
         try:
             self.service = Service(options, tuple(targets))
         except BaseException:
@@ -455,26 +496,7 @@ class LiveServer:
         host = f"[{options.host}]" if ":" in options.host else options.host
         scheme = "http" if options.tls_certificate is None else "https"
         self.url = f"{scheme}://{host}:{self._socket.getsockname()[1]}/"
-        for name in ("uvicorn.error", "asyncio"):  # it would log each malformed request
-            logging.getLogger(name).setLevel(logging.CRITICAL)
-        most = _allowed_connections(limits.connections, _OWN_FILES + _ASSET_FILES * len(options.assets))
-        self._server = _WebServer(
-            uvicorn.Config(
-                create_app(self.api, options, limits),
-                http=type("Protocol", (_Protocol,), {"header_seconds": limits.header_seconds, "most": most}),
-                ws="none",
-                log_config=None,
-                access_log=False,
-                server_header=False,
-                date_header=False,
-                proxy_headers=False,
-                h11_max_incomplete_event_size=limits.header_bytes,
-                timeout_keep_alive=30,
-                timeout_graceful_shutdown=2,
-                ssl_certfile=None if options.tls_certificate is None else str(options.tls_certificate),
-                ssl_keyfile=None if options.tls_key is None else str(options.tls_key),
-            )
-        )
+        self._server = make_server(create_app(self.api, options, limits), options, limits)
         self._server.hub = self.api.hub
         self._thread: threading.Thread | None = None
 
@@ -555,7 +577,7 @@ def _host_of(origin: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def _bound(options: ServeOptions) -> socket.socket:
+def bound_socket(options: ServeOptions) -> socket.socket:
     """Return a socket that is bound to the address; StoreError if that is not possible."""
     family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
     bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # named: else asyncio sets no TCP_NODELAY

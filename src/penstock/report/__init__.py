@@ -17,10 +17,11 @@ from penstock.report.files import (
     write_new,
     write_scores,
 )
-from penstock.report.html import notebook_html, to_html, write_html
+from penstock.report.html import chart_data, notebook_html, to_html, write_html
 
 __all__ = [
-    "FINDINGS_ENDINGS", "INCIDENTS_ENDINGS", "SCORES_ENDINGS", "as_csv", "as_json", "check_ending", "incident_records",
-    "notebook_html", "plain", "refuse_existing", "summarize", "to_html", "write_findings", "write_html",
+    "FINDINGS_ENDINGS", "INCIDENTS_ENDINGS", "SCORES_ENDINGS", "as_csv", "as_json", "chart_data", "check_ending",
+    "incident_records", "notebook_html", "plain", "refuse_existing", "summarize", "to_html", "write_findings",
+    "write_html",
     "write_incidents", "write_new", "write_scores",
 ]  # fmt: skip

@@ -48,7 +48,7 @@ _MOST_STRETCHES = 10  # that are no incidents
 _SECOND = 1000  # milliseconds
 _TEMPLATES = resources.files("penstock.report") / "templates"
 CHART_MODULES = ("format.js", "view.js", "chart.js", "heatmap.js")  # shared by all pages, in this order
-_SCRIPTS = (*CHART_MODULES, "data.js", "incident.js", "explorer.js", "tree.js", "report.js")
+_SCRIPTS = (*CHART_MODULES, "unpack.js", "data.js", "incident.js", "explorer.js", "tree.js", "report.js")
 
 
 def write_html(
@@ -96,14 +96,11 @@ def to_html(findings: Findings, *, title: str | None = None, progress: Progress 
     axis = _axis(findings)
     cases, areas = cases_of(findings), Areas(findings.inputs.names)
     data: dict[str, Any] = {
-        "axis": axis.packed(),
-        "word": word_for_cases(findings),
+        **_timeline(findings, axis, cases, areas),
         "expected": _expected_word(findings),
         "by_evidence": findings.assessment.by_sensor,
-        "overview": overview_data(findings, axis, cases),
         "filters": filter_data(findings, cases, areas),
         "cases": case_data(findings, axis, cases),
-        "explorer": explorer_data(findings, axis, cases, areas),
         "trees": tree_maps(findings, axis),
     }
     texts = {name: (_TEMPLATES / name).read_text(encoding="utf-8").strip() for name in ("report.css", *_SCRIPTS)}
@@ -131,6 +128,28 @@ def to_html(findings: Findings, *, title: str | None = None, progress: Progress 
         resolution=_resolution(data["explorer"], len(findings.inputs.names)),
     )
     return page.encode("utf-8", "replace").decode("utf-8")  # names may hold halves of characters
+
+
+def chart_data(findings: Findings) -> dict[str, Any]:
+    """Return what the charts over the whole time draw, for `unpack.js`: scores, incidents and all sensors.
+
+    >>> import numpy as np, pandas as pd
+    >>> from penstock.detection import detect
+    >>> data = chart_data(detect(pd.DataFrame(np.random.default_rng(0).normal(size=(200, 3))), top=5))
+    >>> sorted(data), [each["name"] for each in data["explorer"]["sensors"]]
+    (['axis', 'explorer', 'overview', 'word'], ['0', '1', '2'])
+    """
+    findings = _to_the_second(findings)
+    return _timeline(findings, _axis(findings), cases_of(findings), Areas(findings.inputs.names))
+
+
+def _timeline(findings: Findings, axis: Axis, cases: list[Case], areas: Areas) -> dict[str, Any]:
+    return {
+        "axis": axis.packed(),
+        "word": word_for_cases(findings),
+        "overview": overview_data(findings, axis, cases),
+        "explorer": explorer_data(findings, axis, cases, areas),
+    }
 
 
 def _to_the_second(findings: Findings) -> Findings:

@@ -14,6 +14,8 @@
 // gaps     { from, to, label } where nothing was recorded: hatched
 // marks    vertical lines: { place, color }
 //
+// onSelect(from, to) is called first with what was dragged over; if it returns true, that is not zoomed to.
+//
 // Of the points in one column of pixels only the first, the lowest, the highest and the last are drawn: no peak is lost,
 // and a million points cost as much as the screen is wide. Drag to zoom; wheel with Ctrl, pinch, arrow keys, + and −;
 // 0, Escape or a double click show all. Colours are names of CSS properties or colours.
@@ -513,7 +515,8 @@ class TimeChart {
       if (!done) return;
       if (done.moved && event.type === "pointerup") {
         const ends = [done.start, done.end].sort((a, b) => a - b);
-        view.show(this.frame.toPlace(ends[0]), this.frame.toPlace(ends[1]));
+        const range = ends.map((x) => this.frame.toPlace(x));
+        if (!this.options.onSelect || !this.options.onSelect(...range)) view.show(...range);
       } else if (event.type === "pointerup" && this.options.onBand) {
         const at = this.pointIn(event), band = this.bandAt(at.x, at.y);
         if (band && band.key !== undefined) this.options.onBand(band);

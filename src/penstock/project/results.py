@@ -1,0 +1,293 @@
+"""What the page shows of a project, as plain documents: what was understood, what was found, what has changed."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from penstock._messages import counted, duration_in_words, spelled_by
+from penstock.detection import NO_LONGER_FITS, DataSummary, Findings, rows_of_period
+from penstock.explain import FAULT, NORMAL, SENSOR_DEFECT, Label
+from penstock.io import Table, TableError, read_table
+from penstock.live import Monitor, WatchOptions
+from penstock.live.alarm_files import read_alarms
+from penstock.live.alarms import ALARM, NO_DATA, AlarmRules
+from penstock.options import FitOptions, described
+from penstock.project.folder import Project, file_key
+from penstock.report import incident_records, plain
+
+_SPARK = 48  # points of the small curve of a tag
+_MOST_EVENTS = 100
+_DAY = 86_400.0  # seconds: an alarm so long before a fault is a warning of it
+_FLAGS = {name: option.flags for name, _, option in described(FitOptions)}
+
+
+class TableCache:
+    """Read a table once: the `reader` of `look`, `detect` and `fit_model` that keeps the last one.
+
+    Examples
+    --------
+    >>> cache = TableCache()
+    >>> cache({"flow": [1.0, 2.0]}).names, cache.reads
+    (('flow',), 1)
+    """
+
+    def __init__(self) -> None:
+        self.table: Table | None = None
+        self.reads = 0
+        self._key: Any = None
+
+    def __call__(self, source: Any, **given: Any) -> Table:
+        """Return the table of a source, as `penstock.io.read_table`."""
+        names = [source] if isinstance(source, str) else source
+        is_files = isinstance(names, list) and all(isinstance(each, str) for each in names)
+        key = (repr(given), [(each, file_key(each)) for each in names]) if is_files else None
+        if self.table is None or key is None or key != self._key:
+            self.table = None  # so that two are not in memory
+            self.table, self._key = read_table(source, **given), key
+            self.reads += 1
+        return self.table
+
+
+class Cures:
+    """Inside `noting`, messages write options as the command line does, and each is kept: what a button can change.
+
+    Examples
+    --------
+    >>> cures = Cures()
+    >>> from penstock._messages import option
+    >>> with cures.noting():
+    ...     message = f"The day may be first: {option('day_first', True)}."
+    >>> message, cures.of(message)
+    ('The day may be first: --day-first.', [{'text': '--day-first', 'name': 'day_first', 'value': True}])
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[str, Any]] = {}
+
+    @contextmanager
+    def noting(self) -> Iterator[None]:
+        """Write options in messages, and keep those with a value."""
+        with spelled_by(self._spell):
+            yield
+
+    def _spell(self, name: str, value: object) -> str:
+        flags = _FLAGS.get(name, f"--{name.replace('_', '-')}").split("/")
+        flag = max(flags[-1 if value is False else 0].split(), key=len)
+        if value is None:
+            return flag
+        text = flag if isinstance(value, bool) else f"{flag} {value}"
+        if name in _FLAGS:
+            self._known[text] = (name, value)
+        return text
+
+    def of(self, message: str) -> list[dict[str, Any]]:
+        """Return the options that a message proposes."""
+        found = [(text, *what) for text, what in self._known.items() if text in message]
+        return [{"text": text, "name": name, "value": plain(value)} for text, name, value in found]
+
+
+def error_document(error: BaseException, cures: Cures) -> dict[str, Any]:
+    """Return an error that a user can put right, as the command line says it."""
+    message = str(error)
+    if isinstance(error, OSError) and error.strerror:
+        message = f"{error.filename or ''}: {error.strerror}."
+    if isinstance(error, MemoryError):
+        message = "There is not enough memory. Read fewer rows or columns."
+    parameter = getattr(error, "parameter", None)
+    if isinstance(parameter, str) and message.startswith(parameter) and parameter in _FLAGS:
+        message = f"{max(_FLAGS[parameter].split('/')[0].split(), key=len)}{message.removeprefix(parameter)}"
+    return {"message": message, "cures": cures.of(message)}
+
+
+def look_document(data: DataSummary, table: Table, cures: Cures) -> dict[str, Any]:
+    """Return what was understood, with a small curve of each tag."""
+    time = data.time
+    return {
+        "source": data.source,
+        "rows": data.rows,
+        "doubts": [{"message": each.message, "cures": cures.of(each.message)} for each in data.doubts],
+        "time": None if time is None else {**plain(asdict(time)), "step_in_words": duration_in_words(time.step)},
+        "tags": [{**plain(asdict(tag)), "curve": _curve(table, tag.name)} for tag in data.tags],
+        "left_out": [plain(asdict(each)) for each in data.left_out],
+        "plan": list(data.plan),
+        "notes": [each.message for each in data.other_notes],
+        "roles": data.roles,
+    }
+
+
+def _curve(table: Table, name: str) -> list[list[float | None]]:
+    """Return the lowest and the highest reading of a tag in parts of equal length; nothing for texts."""
+    if name not in table.values or not pd.api.types.is_numeric_dtype(table.values[name]) or not len(table.values):
+        return []
+    values = table.values[name].to_numpy(dtype=np.float64)
+    first = np.unique(np.linspace(0, len(values), min(_SPARK, len(values)), endpoint=False).astype(np.intp))
+    low, high = np.fmin.reduceat(values, first), np.fmax.reduceat(values, first)
+    return [[plain(float(a)), plain(float(b))] for a, b in zip(low, high, strict=True)]
+
+
+def findings_document(findings: Findings, labels: Sequence[Label], before: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return what was found, the most severe first; `before` is the document that it takes the place of."""
+    incidents = sorted(incident_records(findings), key=lambda each: each["rank"])
+    for each in incidents:
+        said = _label_of(each, labels)
+        each["label"] = (
+            None if said is None else {name: getattr(said, name) for name in ("id", "reason", "comment", "who")}
+        )
+    events = findings.events.reset_index().sort_values("rank").head(_MOST_EVENTS) if not incidents else None
+    known = findings.assessment.agreement
+    return {
+        "verdict": plain(asdict(findings.verdict)),
+        "rows": len(findings.scores),
+        "scored": int(findings.rows.scored.sum()),
+        "learnt": int(findings.rows.fitted.sum()),
+        "self_scored": findings.assessment.self_scored,
+        "method": findings.assessment.method,
+        "incidents": incidents,
+        "stretches": len(findings.assessment.stretches),
+        "events": [] if events is None else plain(events),
+        "warnings": [note.message for note in findings.notes if note.kind == NO_LONGER_FITS],
+        "doubts": [note.message for note in findings.data.doubts],
+        "failures": None if known is None else _failures(findings),
+        "changed": [] if before is None else what_changed(before["incidents"], incidents),
+    }
+
+
+def _label_of(incident: Mapping[str, Any], labels: Sequence[Label]) -> Label | None:
+    """Return what people said of this very incident: the label whose period it shares most of."""
+    start, end = (_seconds(incident[name]) for name in ("start", "end"))
+    shared = [(min(end, each.until) - max(start, each.since), each.at, each) for each in labels]
+    return max((each for each in shared if each[0] >= 0), key=lambda each: each[:2], default=(0, 0, None))[2]
+
+
+def _seconds(moment: Any) -> float:
+    return pd.Timestamp(moment).timestamp() if isinstance(moment, str) else float(moment)
+
+
+def _failures(findings: Findings) -> dict[str, Any]:
+    known = findings.assessment.agreement
+    assert known is not None
+    return {"logged": len(known.faults), "scored": known.n_scored_faults, "found": known.n_found,
+            "list": plain(known.faults.reset_index())}  # fmt: skip
+
+
+def what_changed(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return in words how incidents differ from those of the run before.
+
+    >>> one = {"incident": 1, "start": 0, "end": 5, "known": ""}
+    >>> what_changed([one], [{**one, "known": "rare but normal"}, {"incident": 2, "start": 8, "end": 9, "known": ""}])
+    ['Incident 1 is now known (rare but normal).', '1 new: incident 2.']
+    """
+    pairs = [(each, next((old for old in before if not _apart(each, old)), None)) for each in after]
+    said = [
+        f"Incident {each['incident']} is now known ({each['known']})."
+        for each, old in pairs
+        if old is not None and each["known"] and not old["known"]
+    ]
+    new = [each["incident"] for each, old in pairs if old is None]
+    gone = [old for old in before if all(_apart(each, old) for each in after)]
+    if new:
+        said.append(f"{len(new)} new: {'incident' if len(new) == 1 else 'incidents'} {', '.join(map(str, new))}.")
+    if gone:
+        dates = ", ".join(str(old["start"]).replace("T", " ") for old in gone[:5])
+        said.append(f"{len(gone)} no longer there, of {dates}{' …' if len(gone) > 5 else ''}.")
+    return said or ["The same incidents as before."]
+
+
+def _apart(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    return any(_seconds(a["end"]) < _seconds(b["start"]) for a, b in ((one, other), (other, one)))
+
+
+def compare_periods(table: Table, first: str, second: str) -> pd.DataFrame:
+    """Say how tags differ between two periods, the one that differs most first.
+
+    Use it to see what a repair, a season or an overhaul changed. It compares the middles of each tag alone: that two
+    tags no longer fit together is found by `penstock.detect` with the first period as `train_periods`.
+
+    Parameters
+    ----------
+    table : Table
+        Of `penstock.io.read_table`.
+    first, second : "START..END"
+        As in `exclude_periods` of `penstock.detect`.
+
+    Returns
+    -------
+    DataFrame
+        One row per tag with numbers: tag, the medians (first, second), change, and apart: the change in units of the
+        range that nine tenths of the first period's readings lie in, NaN where that has no width.
+
+    Examples
+    --------
+    >>> from penstock.io import read_table
+    >>> table = read_table({"flow": [1.0, 2.0, 3.0, 7.0, 8.0, 9.0], "head": [5.0, 6.0, 7.0, 5.0, 6.0, 7.0]})
+    >>> compare_periods(table, "0..2", "3..5")[["tag", "change"]].values.tolist()
+    [['flow', 6.0], ['head', 0.0]]
+    """
+    rows = [rows_of_period(table, each) for each in (first, second)]
+    for mine, words in zip(rows, (first, second), strict=True):
+        if not mine.any():
+            raise TableError(f"There is no row in {words}.")
+    numbers = table.values.select_dtypes("number")
+    with np.errstate(invalid="ignore"):
+        one, other = (numbers[mine] for mine in rows)
+        width = one.quantile(0.95) - one.quantile(0.05)
+        found = pd.DataFrame({"tag": numbers.columns, "first": one.median().array, "second": other.median().array})
+        found["change"] = found["second"] - found["first"]
+        found["apart"] = found["change"] / width.where(width > 0).array
+    moved = found["apart"].abs().where(found["apart"].notna(), np.where(found["change"].abs() > 0, np.inf, -1.0))
+    return found.iloc[np.argsort(-moved.to_numpy(), kind="stable")].reset_index(drop=True)
+
+
+def past_alarms(
+    table: Table, model: Path, rules: AlarmRules, marks: Sequence[tuple[float, float]] = ()
+) -> dict[str, Any]:
+    """Return what a live service with this model and these rules would have done with the rows of a table.
+
+    marks : the first and last second of what is known to be a fault.
+
+    The rows go through `penstock.live.Monitor`, as `penstock watch` does it.
+    """
+    if table.time is None or table.alignment is not None or table.group is not None:
+        raise TableError("This is known only of tables with times, one clock and no groups.")
+    with tempfile.TemporaryDirectory() as folder:
+        rows, alarms = Path(folder) / "plant.csv", Path(folder) / "alarms.jsonl"
+        frame = table.values.set_axis(table.time.as_unit("us"), axis=0)
+        frame.to_csv(rows, index_label=table.time_name)
+        options = WatchOptions(input=rows, model=model, alarms=alarms, output=Path(folder) / "verdicts.jsonl")
+        Monitor(options, rules=rules).run(lambda: False)
+        changes = read_alarms(alarms).changes if alarms.stat().st_size else []
+    raised = [each.alarm for each in changes if each.kind == "raised" and each.alarm is not None]
+    times = [alarm.since for alarm in raised if alarm.about == ALARM and alarm.known_as != NORMAL]
+    hits = sum(any(since - _DAY <= at <= until for since, until in marks) for at in times)
+    words = f"With these rules: {counted(len(times), 'alarm')} in {duration_in_words(_span(table.time))}"
+    words += f", {hits} of them on your marks." if marks else "."
+    no_data = sum(alarm.about == NO_DATA for alarm in raised)
+    if no_data:
+        words += f" {no_data:,} times it would have said that rows are missing."
+    index = pd.to_datetime(times, unit="s")
+    if table.time.tz is not None:
+        index = index.tz_localize("UTC").tz_convert(table.time.tz).tz_localize(None)
+    return {"sentence": words, "alarms": index.floor("s").astype(str).tolist(), "on_marks": hits}
+
+
+def _span(time: pd.DatetimeIndex) -> float:
+    return float((time[-1] - time[0]).total_seconds())
+
+
+def known_periods(project: Project, table: Table) -> list[tuple[float, float]]:
+    """Return the periods that people called a fault or a defect, and those of the log of failures, in seconds."""
+    marks = [(each.since, each.until) for each in project.labels if each.reason in (FAULT, SENSOR_DEFECT)]
+    if table.time is None:
+        return marks
+    for each in project.failures:
+        times = table.time[rows_of_period(table, (each.start, each.end))]
+        marks += [(times[0].timestamp(), times[-1].timestamp())] if len(times) else []
+    return marks

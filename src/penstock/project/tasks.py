@@ -1,0 +1,170 @@
+"""What the worker of a project does: look, detect, export, fit, compare, and what alarms would have been."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from penstock.detection import Findings, Model
+from penstock.io import Table, TableError
+from penstock.live.options import AlarmRules
+from penstock.project.folder import Project, ProjectError
+from penstock.project.notebook import notebook_json
+from penstock.project.results import (
+    Cures,
+    TableCache,
+    compare_periods,
+    error_document,
+    findings_document,
+    known_periods,
+    look_document,
+    past_alarms,
+)
+from penstock.report import chart_data, plain, write_findings, write_html, write_incidents, write_new
+
+EXPORTS = {
+    "report": "report.html",
+    "incidents": "incidents.csv",
+    "findings": "findings.csv",
+    "workbook": "findings.xlsx",
+    "json": "findings.json",
+    "notebook": "penstock.ipynb",
+}
+_log = logging.getLogger("penstock.open")
+_HEAD_ROWS = 200  # lines of a file that a test reads
+
+
+class Desk:
+    """Carry out tasks on a project, with the last table and findings in memory.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> desk = Desk(Project(tempfile.mkdtemp()), lambda stage: None)
+    >>> desk.carry_out("look", {})
+    ('failed', {'message': 'There is no data yet. Drop a file, or give a path.', 'cures': []})
+    """
+
+    def __init__(self, project: Project, progress: Callable[[str], None]) -> None:
+        self.project, self._progress = project, progress
+        self._cache, self._cures = TableCache(), Cures()
+        self._found: tuple[str, Findings] | None = None
+
+    def carry_out(self, what: str, given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+        """Return ("done", answer), or ("failed", what is wrong and the options that may put it right)."""
+        try:
+            with self._cures.noting():
+                return "done", TASKS[what](self, **given)
+        except (ValueError, OSError, MemoryError, KeyError) as error:
+            return "failed", error_document(error, self._cures)
+        except Exception as error:
+            _log.exception("A task failed: %s", what)
+            message = f"This is a defect of penstock, not of your data: {type(error).__name__}: {error!s:.300}"
+            return "failed", {"message": message, "cures": []}
+
+    def sample(self) -> dict[str, Any]:
+        """Use the sample plant."""
+        self._progress("simulating the sample plant")
+        self.project.add_sample()
+        return {}
+
+    def look(self) -> dict[str, Any]:
+        """Say what is understood, and keep it."""
+        key = self.project.key
+        data = self.project.look(reader=self._cache, progress=self._progress)
+        assert self._cache.table is not None
+        document = look_document(data, self._cache.table, self._cures)
+        self.project.write_json("look", {"key": key, **document})
+        return {"key": key}
+
+    def detect(self) -> dict[str, Any]:
+        """Find what is wrong, and keep it."""
+        key = self.project.key
+        findings = self.findings()
+        before = self.project.read_json("findings")
+        if before is not None and before.get("source") != findings.table.source:
+            before = None
+        self._progress("drawing")
+        document = findings_document(findings, self.project.labels, before)
+        self.project.write_json("charts", {"key": key, **chart_data(findings)})
+        self.project.write_json("findings", {"key": key, "source": findings.table.source, **document})
+        return {"key": key, "reads": self._cache.reads}
+
+    def findings(self) -> Findings:
+        """Return the findings with the settings as they are, computed if they are not known."""
+        key = self.project.key
+        if self._found is None or self._found[0] != key:
+            self._found = None
+            self._found = key, self.project.detect(reader=self._cache, progress=self._progress)
+        return self._found[1]
+
+    def export(self, kind: str) -> dict[str, Any]:
+        """Write a file to reports/, and return its name."""
+        if kind not in EXPORTS:
+            raise ProjectError(f"There is no export {kind!r:.40}; there are {', '.join(EXPORTS)}.")
+        path = self.project.folder / "reports" / EXPORTS[kind]
+        if kind == "notebook":
+            write_new(path, [notebook_json(self.project).encode()], overwrite=True)
+            return {"name": path.name}
+        findings = self.findings()
+        self._progress(f"writing {path.name}")
+        if kind == "report":
+            write_html(findings, path, overwrite=True, title=self.project.name)
+        else:
+            (write_incidents if kind == "incidents" else write_findings)(findings, path, overwrite=True)
+        return {"name": path.name}
+
+    def fit(self) -> dict[str, Any]:
+        """Fit a model, and keep it as the next version."""
+        return {"name": self.project.fit(reader=self._cache, progress=self._progress).name}
+
+    def table(self) -> Table:
+        """Return the table that is read, as it is in memory if it has not changed."""
+        self.project.look(reader=self._cache, progress=self._progress)
+        assert self._cache.table is not None
+        return self._cache.table
+
+    def compare(self, first: str, second: str) -> dict[str, Any]:
+        """Compare two periods."""
+        return {"first": first, "second": second, "tags": plain(compare_periods(self.table(), first, second))}
+
+    def past(self, model: str, rules: Mapping[str, Any]) -> dict[str, Any]:
+        """Say what a live service with this model and these rules would have done."""
+        chosen = AlarmRules(**rules)
+        chosen.check()
+        table = self.table()
+        self._progress("scoring row by row")
+        return past_alarms(table, self._model(model), chosen, known_periods(self.project, table))
+
+    def _model(self, name: str) -> Path:
+        found = next((each for each in self.project.models if each.name == name), None)
+        if found is None:
+            raise ProjectError(f"There is no model {name!r:.80}.")
+        return found
+
+    def test_input(self, model: str, file: str) -> dict[str, Any]:
+        """Read the first rows of a file as the live service would, and return the first as it was understood."""
+        known = Model.load(self._model(model))
+        head = self.project.folder / "results" / "head.csv"
+        with Path(self.project.folder / file).open("rb") as source:
+            lines = [line for line, _ in zip(source, range(_HEAD_ROWS), strict=False)]
+        if len(lines) < 2:
+            raise TableError(f"{file} has no row yet: a header, and a row below it, are needed.")
+        head.write_bytes(b"".join(lines))
+        try:
+            found = known.score(str(head), most_explained=0)
+        finally:
+            head.unlink()
+        time = None if found.table.time is None else plain(found.table.time[0])
+        readings = [
+            {"name": name, "unit": found.inputs.units.get(str(name), ""), "value": plain(value)}
+            for name, value in found.inputs.values.iloc[0].items()
+        ]
+        return {"time": time, "readings": readings, "score": plain(float(found.scores[0]))}
+
+
+TASKS: dict[str, Callable[..., dict[str, Any]]] = {
+    name: getattr(Desk, name) for name in ("sample", "look", "detect", "export", "fit", "compare", "past", "test_input")
+}

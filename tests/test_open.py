@@ -1,0 +1,524 @@
+"""A project: a folder that the command line can use too, kept whole; uploads; and what HTTP refuses."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import penstock
+from penstock.cli import main
+from penstock.detection import read_failures
+from penstock.io import TableError, read_table
+from penstock.project import Project, ProjectError, UploadLimits, compare_periods, notebook_json, opened_project
+from penstock.project.folder import toml_value
+from penstock.project.tasks import EXPORTS, Desk
+from penstock.project.uploads import safe_name, unpack
+from penstock.project.web import OpenOptions, ProjectServer
+from penstock.project.worker import Worker
+
+
+def plant_frame(n=900, fault=range(700, 730)):
+    """Four related readings every ten minutes, one of which is wrong for some rows."""
+    rng = np.random.default_rng(1)
+    load = 50 + 10 * np.sin(np.arange(n) / 40) + rng.normal(scale=1.0, size=n)
+    frame = pd.DataFrame({"load": load, "oil": 20 + load / 2, "flow": load / 5, "head": 100 - load / 3})
+    frame += rng.normal(scale=0.2, size=frame.shape)
+    frame.iloc[list(fault), 1] += 12
+    frame.insert(0, "time", pd.date_range("2024-05-01", periods=n, freq="10min").astype(str))
+    return frame
+
+
+@pytest.fixture(scope="module")
+def plant(tmp_path_factory):
+    path = tmp_path_factory.mktemp("plant") / "plant.csv"
+    plant_frame().to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture
+def project(tmp_path, plant):
+    made = Project(tmp_path / "unit1")
+    made.use(str(plant))
+    return made
+
+
+def desk_of(project):
+    return Desk(project, lambda stage: None)
+
+
+def done(desk, what, **given):
+    kind, answer = desk.carry_out(what, given)
+    assert kind == "done", answer
+    return answer
+
+
+# Options of detect that a project needs.
+
+
+def test_training_periods_are_what_a_rule_says(plant):
+    by_period = penstock.fit_model(
+        plant, train_periods=["2024-05-01..2024-05-02", "2024-05-04T00:00..2024-05-04T12:00"]
+    )
+    rule = "time <= '2024-05-02' or time >= '2024-05-04 00:00' and time <= '2024-05-04 12:00'"
+    by_rule = penstock.fit_model(plant, train_rule=rule)
+    assert np.array_equal(by_period.training_scores, by_rule.training_scores)
+    assert len(by_period.training_scores) == 2 * 144 + 73
+    with pytest.raises(TableError) as caught:
+        penstock.fit_model(plant, train_periods="2024-05-01..", train_until="2024-05-02")
+    assert caught.value.parameter == "train_until"
+    with pytest.raises(TableError, match="nothing to learn from"):
+        penstock.fit_model(plant, train_periods="2030-01-01..2030-02-01")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "start,end,text\n2024-05-05 20:40,2024-05-06 01:30,oil hot\n",
+        "Beginn;Ende;Beschreibung\n05.05.2024 20:40;06.05.2024 01:30;oil hot\n31.05.2024 10:00;;later\n",
+        "2024-05-05,2024-05-06\n",
+    ],
+)
+def test_a_log_of_failures_is_compared_with(tmp_path, plant, text):
+    log = tmp_path / "log.csv"
+    log.write_text(text)
+    known = penstock.detect(plant, failures=log).agreement
+    assert (known.n_judged_faults, known.n_found) == (1, 1)
+
+
+def test_a_log_that_is_none_is_refused(tmp_path, plant):
+    log = tmp_path / "log.csv"
+    for text in ("", "start,end\nsoon,later\n"):
+        log.write_text(text)
+        with pytest.raises(TableError) as caught:
+            penstock.detect(plant, failures=log)
+        assert caught.value.parameter == "failures"
+    assert read_failures(None) == ()
+
+
+def test_known_faults_are_not_learnt_from_and_normal_ones_are_known(project):
+    desk = desk_of(project)
+    done(desk, "detect")
+    (incident,) = project.read_json("findings")["incidents"]
+    assert incident["first_sensor"] == "oil"
+    project.label(incident, "fault", "Ada", "bearing")
+    assert project.settings["labels"] == "labels.jsonl"
+    start, end = (pd.Timestamp(incident[name]) for name in ("start", "end"))
+    n_rows = int((end - start) / pd.Timedelta("10min")) + 1
+    (path,) = [project.fit()]
+    assert len(penstock.load(path).training_scores) == 900 - n_rows
+    assert [each.reason for each in penstock.load(path).labels] == ["fault"]
+    project.label(incident, "normal", "Bob", "test run")  # takes the place of the first
+    assert [each.reason for each in project.labels] == ["rare but normal"]
+    done(desk, "detect")
+    document = project.read_json("findings")
+    assert document["incidents"][0]["known"] == "rare but normal: test run"
+    assert document["changed"] == ["Incident 1 is now known (rare but normal: test run)."]
+    project.take_back(project.labels[0].id, "Bob")
+    assert project.labels == []
+
+
+# The folder.
+
+
+def test_the_command_line_does_what_the_page_does(project, monkeypatch, capsys):
+    project.set_roles(["flow"], "driver")
+    project.set_roles(["head"], "left out")
+    project.add_period("exclude_periods", "2024-05-01T00:00:00..2024-05-01T12:00:00")
+    project.add_period("train_periods", "2024-05-01T13:00:00..2024-05-05T12:00:00")
+    ours = project.detect()
+    monkeypatch.chdir(project.folder)
+    assert main(["detect", "--config", "penstock.toml", "--json"]) == 0
+    theirs = json.loads(capsys.readouterr().out)
+    assert theirs["verdict"]["sentence"] == ours.verdict.sentence
+    assert [each["start"] for each in theirs["incidents"]] == [
+        str(each.isoformat()) for each in ours.incident_table["start"]
+    ]
+    assert ours.names == ("load", "oil", "flow")
+    assert main(["fit", "--config", "penstock.toml", "-q", "--model", "models/unit1-1.penstock"]) == 0
+    assert [each.name for each in project.models] == ["unit1-1.penstock"]
+    assert project.fit().name == "unit1-2.penstock"
+
+
+@pytest.mark.parametrize("name", ['a "b"', "c\\d", "e=f", "tab\there", "ümlaut", "del\x7f", "comma, too", "#x"])
+def test_settings_come_back_as_they_were(tmp_path, name):
+    project = Project(tmp_path)
+    project.change(exclude=[name], roles=[f"{name}=driver"], timezone="Europe/Berlin", day_first=True)
+    assert project.settings == {
+        "source": [], "exclude": [name], "roles": [f"{name}=driver"], "timezone": "Europe/Berlin", "day_first": True,
+    }  # fmt: skip
+    project.change(exclude=None, roles=(), timezone="", day_first=None)
+    assert project.settings == {"source": []}
+    assert toml_value(3) == "3"
+
+
+def test_wrong_settings_are_refused(tmp_path):
+    project = Project(tmp_path)
+    for wrong in ({"nonsense": 1}, {"day_first": "yes"}, {"exclude": [{}]}, {"timezone": True}):
+        with pytest.raises(ProjectError):
+            project.change(**wrong)
+    (tmp_path / "penstock.toml").write_text("time-zone = 'x'")
+    with pytest.raises(ProjectError, match="no option of a project"):
+        _ = project.settings
+    with pytest.raises(ProjectError):
+        project.add_period("label", "2024..2025")
+    with pytest.raises(ProjectError, match="no file"):
+        project.use(str(tmp_path / "nothing.csv"))
+
+
+def test_scoring_again_reads_nothing_again(project):
+    desk = desk_of(project)
+    done(desk, "look")
+    assert done(desk, "detect")["reads"] == 1
+    project.add_period("exclude_periods", "2024-05-01..2024-05-01")
+    assert done(desk, "detect")["reads"] == 1
+    assert project.read_json("findings")["key"] == project.key
+    project.change(timezone="UTC")
+    assert done(desk, "detect")["reads"] == 2
+
+
+def test_what_was_understood_is_a_document(project):
+    done(desk_of(project), "look")
+    look = project.read_json("look")
+    assert [tag["name"] for tag in look["tags"]] == ["load", "oil", "flow", "head"]
+    curve = np.array(look["tags"][1]["curve"], dtype=float)
+    frame = plant_frame()
+    assert len(curve) == 48
+    assert (curve.min(), curve.max()) == pytest.approx((frame["oil"].min(), frame["oil"].max()))
+
+
+def test_an_ambiguous_date_has_a_button(tmp_path):
+    path = tmp_path / "dates.csv"
+    rows = [f"0{day}/0{month}/2024,{day + month},{day * month}" for month in (1, 2, 3) for day in (1, 2, 3, 4)]
+    path.write_text("time,a,b\n" + "\n".join(rows))
+    project = Project(tmp_path / "project")
+    project.use(str(path))
+    done(desk_of(project), "look")
+    cures = [cure for doubt in project.read_json("look")["doubts"] for cure in doubt["cures"]]
+    assert {(cure["name"], cure["value"]) for cure in cures} & {("day_first", True), ("day_first", False)}
+
+
+def test_a_bad_file_gets_the_sentence_of_the_command_line(tmp_path, capsys):
+    path = tmp_path / "bad.csv"
+    path.write_bytes(b"\x00\x01\x02nothing")
+    project = Project(tmp_path / "project")
+    project.use(str(path))
+    kind, answer = desk_of(project).carry_out("look", {})
+    assert kind == "failed"
+    assert main(["look", str(path)]) == 2
+    said = capsys.readouterr().err
+    assert " ".join(answer["message"].split()) in " ".join(said.split())
+
+
+def test_everything_is_kept(project):
+    desk = desk_of(project)
+    for kind, name in EXPORTS.items():
+        assert done(desk, "export", kind=kind)["name"] == name
+        assert (project.folder / "reports" / name).stat().st_size > 200
+    assert (project.folder / "reports" / "report.html").read_text().startswith("<!DOCTYPE html>")
+    kind, _ = desk.carry_out("export", {"kind": "../../x"})
+    assert kind == "failed"
+
+
+def test_the_notebook_runs_as_it_is(project):
+    project.add_period("exclude_periods", "2024-05-01..2024-05-01")
+    cells = json.loads(notebook_json(project))["cells"]
+    names: dict = {}
+    for cell in cells:
+        if cell["cell_type"] == "code":
+            exec("".join(cell["source"]), names)
+    assert names["findings"].verdict.sentence == project.detect().verdict.sentence
+    assert len(names["model"].training_scores) == 900 - 144
+
+
+def test_periods_are_compared():
+    table = read_table({"a": [1.0, 2, 3, 11, 12, 13], "b": [5.0, 6, 7, 6, 6, 7], "c": [1.0, 1, 1, 2, 2, 2]})
+    found = compare_periods(table, "0..2", "3..5").set_index("tag")
+    assert found.index[0] == "c"  # it never moved before
+    assert found.loc["a", "change"] == 10
+    assert np.isnan(found.loc["c", "apart"])
+    with pytest.raises(TableError):
+        compare_periods(table, "0..2", "70..80")
+
+
+def test_rules_say_what_they_would_have_done(project):
+    desk = desk_of(project)
+    project.add_period("train_periods", "..2024-05-05T12:00:00")
+    name = done(desk, "fit")["name"]
+    answer = done(desk, "past", model=name, rules={"on_delay": "20min"})
+    assert len(answer["alarms"]) == 1
+    assert "2024-05-05 20:" in answer["alarms"][0]
+    assert desk.carry_out("past", {"model": name, "rules": {"on_delay": "soon"}})[0] == "failed"
+    assert desk.carry_out("past", {"model": "other", "rules": {}})[0] == "failed"
+    row = done(desk, "test_input", model=name, file=project.sources[0])
+    assert row["time"] == "2024-05-01T00:00:00"
+    assert [each["name"] for each in row["readings"]] == ["load", "oil", "flow", "head"]
+
+
+def test_a_project_is_open_once(tmp_path):
+    with opened_project(tmp_path), pytest.raises(ProjectError, match="open already"), opened_project(tmp_path):
+        pass
+
+
+KILL = """
+import sys
+from penstock.project import Project
+project = Project(sys.argv[1])
+print("ready", flush=True)
+for number in range(100_000):
+    project.change(exclude_periods=[f"2024-05-{n % 28 + 1:02d}..2024-05-28" for n in range(number % 400)])
+    project.write_json("look", {"number": number, "fill": "x" * 100_000})
+"""
+
+
+@pytest.mark.parametrize("seconds", [0.02, 0.05, 0.11, 0.23])
+def test_killed_in_the_middle_the_folder_is_whole(tmp_path, seconds):
+    with subprocess.Popen([sys.executable, "-c", KILL, str(tmp_path)], stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        time.sleep(seconds)
+        process.send_signal(signal.SIGKILL)
+    project = Project(tmp_path)
+    assert set(project.settings) <= {"source", "exclude_periods"}
+    assert project.read_json("look") is None or len(project.read_json("look")["fill"]) == 100_000
+    assert [each.name for each in tmp_path.rglob("*.tmp")] == []
+
+
+# The worker.
+
+
+def test_work_can_be_cancelled_and_goes_on(project):
+    worker = Worker(project)
+    try:
+        first = worker.start("detect")
+        while worker.running is None:
+            time.sleep(0.01)
+        second = worker.start("look")
+        assert worker.start("look") is second  # it waits already
+        worker.cancel()
+        assert first.done.wait(60)
+        assert (first.error["message"], second.error["message"]) == ("Cancelled.", "Cancelled.")
+        third = worker.start("look")
+        assert third.done.wait(120)
+        assert third.error is None
+        os.kill(worker._process.pid, signal.SIGKILL)
+        fourth = worker.start("look")
+        assert fourth.done.wait(120)
+        assert worker.start("look").done.wait(120)
+    finally:
+        worker.close()
+
+
+# Uploads.
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("../../etc/plant.csv", "plant.csv"),
+        ("/etc/cron.d/x.csv", "x.csv"),
+        ("..\\..\\win.csv", "win.csv"),
+        ("a\x00b\n.csv", "a_b_.csv"),
+        ("nul.csv", "_nul.csv"),
+        ("<img src=x onerror=alert(1)>.csv", "_img src=x onerror=alert(1)_.csv"),
+        ("x" * 500 + ".csv", "x" * 97 + ".csv"),
+        (".hidden.csv", "hidden.csv"),
+    ],
+)
+def test_names_are_never_trusted(given, kept):
+    assert safe_name(given) == kept
+
+
+@pytest.mark.parametrize("name", ["", "..", "/", "plant.exe", "x.csv.sh", ".csv/..", "penstock.toml"])
+def test_what_is_no_table_is_refused(name):
+    with pytest.raises(ProjectError):
+        safe_name(name)
+
+
+def zipped(**files):
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+    return content.getvalue()
+
+
+def test_a_zip_is_unpacked_inside_the_folder(tmp_path):
+    path, data = tmp_path / "x.zip", tmp_path / "data"
+    data.mkdir()
+    path.write_bytes(zipped(**{"../../a.csv": "1", "deep/er/a.csv": "2", "readme.md": "3", "/b.csv": "4"}))
+    assert unpack(path, data, UploadLimits()) == ["a.csv", "a (2).csv", "b.csv"]
+    assert sorted(each.name for each in tmp_path.rglob("*") if each.is_file()) == [
+        "a (2).csv",
+        "a.csv",
+        "b.csv",
+        "x.zip",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "limits"),
+    [
+        (zipped(**{"bomb.csv": "0" * 5_000_000}), UploadLimits(unpacked_bytes=1_000_000)),
+        (zipped(**{f"{n}.csv": "1" for n in range(30)}), UploadLimits(files=20)),
+        (zipped(**{"readme.md": "1"}), UploadLimits()),
+        (b"PK\x03\x04 broken", UploadLimits()),
+        (zipped(**{"a.csv": "1" * 1000})[:-30], UploadLimits()),
+    ],
+    ids=["bomb", "many", "no table", "broken", "cut off"],
+)
+def test_a_zip_that_cannot_be_used_leaves_nothing(tmp_path, content, limits):
+    path, data = tmp_path / "x.zip", tmp_path / "data"
+    data.mkdir()
+    path.write_bytes(content)
+    with pytest.raises(ProjectError):
+        unpack(path, data, limits)
+    assert list(data.iterdir()) == []
+
+
+# HTTP.
+
+
+class Page:
+    """What a browser would ask."""
+
+    def __init__(self, server):
+        self.server = server
+
+    def ask(self, path, body=None, token=True, **headers):
+        data = body if isinstance(body, bytes | None) else json.dumps(body).encode()
+        given = {"Penstock-Command": "1", **headers}
+        if token:
+            given["Authorization"] = f"Bearer {self.server.token if token is True else token}"
+        asked = urllib.request.Request(
+            self.server.address + path, data, {k: v for k, v in given.items() if v is not None}
+        )
+        try:
+            with urllib.request.urlopen(asked) as answer:
+                return answer.status, answer.read(), answer.headers
+        except urllib.error.HTTPError as error:
+            return error.code, error.read(), error.headers
+
+    def wait(self, what):
+        for _ in range(1200):
+            state = json.loads(self.ask("api/state")[1])
+            if state["work"] is None and what in state["ended"]:
+                return state
+            time.sleep(0.1)
+        raise AssertionError(f"{what} does not end")
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    project = Project(tmp_path_factory.mktemp("served") / "unit1")
+    limits = UploadLimits(file_bytes=2_000_000, unpacked_bytes=3_000_000)
+    with ProjectServer(project, OpenOptions(uploads=limits)) as server:
+        yield Page(server)
+
+
+def test_a_token_is_needed_for_all_but_the_page(page):
+    assert page.ask("", token=False)[0] == 200
+    assert page.ask("open.js", token=False)[0] == 200
+    for path in ("api/state", "api/results/look", "api/files/report/report.html"):
+        assert page.ask(path, token=False)[0] == 401
+        assert page.ask(path, token="wrong")[0] == 401
+    assert page.ask("api/do/sample", {}, token=False)[0] == 401
+    assert page.ask("shown/anything", token=False)[0] == 404
+
+
+def test_other_sites_are_refused(page):
+    assert page.ask("api/state", Host="evil.example")[0] == 421
+    assert page.ask("api/do/cancel", {}, Origin="https://evil.example")[0] == 403
+    assert page.ask("api/do/cancel", {}, **{"Penstock-Command": None})[0] == 403
+    assert page.ask("api/do/cancel", {}, **{"Sec-Fetch-Site": "cross-site"})[0] == 403
+    policy = page.ask("")[2]["content-security-policy"]
+    assert "script-src 'self'" in policy
+    assert "unsafe" not in policy
+
+
+def test_files_are_taken_and_read(page, plant):
+    status, content, _ = page.ask("api/upload/data?name=..%2F..%2Fplant.csv", plant.read_bytes())
+    assert (status, json.loads(content)) == (200, {"names": ["plant.csv"]})
+    folder = page.server.api.project.folder
+    assert [each.name for each in (folder / "data").iterdir()] == ["plant.csv"]
+    assert page.ask("api/do/uploaded", {})[0] == 200
+    state = page.wait("look")
+    assert state["settings"]["source"] == ["data/plant.csv"]
+    assert json.loads(page.ask("api/results/look")[1])["rows"] == 900
+    assert page.ask("api/do/roles", {"names": ["flow", "head"], "role": "driver"})[0] == 200
+    assert page.ask("api/do/mark", {"kind": "exclude_periods", "period": "2024-05-01..2024-05-01"})[0] == 200
+    assert page.ask("api/do/run", {"what": "detect"})[0] == 200
+    page.wait("detect")
+    findings = json.loads(page.ask("api/results/findings")[1])
+    assert findings["incidents"][0]["first_sensor"] == "oil"
+    body = {"key": findings["key"], "incident": 1, "reason": "fault", "who": "Ada", "comment": "<b>hot</b>"}
+    assert page.ask("api/do/label", body)[0] == 200
+    assert page.ask("api/do/label", {**body, "key": "old"})[0] == 409
+    state = json.loads(page.ask("api/state")[1])
+    assert [each["comment"] for each in state["labels"]] == ["<b>hot</b>"]
+    assert page.ask("api/upload/failures?name=log.csv", b"start,end,text\n2024-05-05,2024-05-06,oil\n")[0] == 200
+    assert page.ask("api/upload/failures?name=log.csv", b"no log")[0] == 422
+    assert json.loads(page.ask("api/state")[1])["failures"] == [
+        {"start": "2024-05-05", "end": "2024-05-06", "text": "oil"}
+    ]
+    status, content, headers = page.ask("api/do/show", {})
+    status, content, headers = page.ask(json.loads(content)["address"][1:], token=False)
+    assert content.startswith(b"<!DOCTYPE html>")
+    assert headers["content-security-policy"].startswith("sandbox allow-scripts")
+
+
+def test_what_is_wrong_is_refused_in_words(page):
+    for path, body, status in [
+        ("api/do/nonsense", {}, 404),
+        ("api/do/run", {"what": "rm"}, 400),
+        ("api/do/run", b"[1]", 400),
+        ("api/do/run", b"{", 400),
+        ("api/do/use", {"path": "/nowhere/at/all.csv"}, 422),
+        ("api/do/change", {"nonsense": 1}, 422),
+        ("api/do/change", {"source": ["/etc/passwd"]}, 422),
+        ("api/do/remove", {"name": "../penstock.toml"}, 422),
+        ("api/do/mark", {"kind": "x", "period": "y"}, 422),
+        ("api/do/live", {"name": "a", "model": "../../x"}, 422),
+        ("api/upload/data?name=x.exe", b"1", 422),
+        ("api/upload/data?name=x.csv", b"", 422),
+        ("api/upload/data?name=x.zip", zipped(**{"bomb.csv": "0" * 5_000_000}), 422),
+        ("api/upload/other?name=x.csv", b"1", 404),
+    ]:
+        found, content, _ = page.ask(path, body)
+        assert (found, bool(json.loads(content)["error"])) == (status, True), (path, content)
+    for path in ("api/files/model/..%2Fpenstock.toml", "api/files/report/..%2F..%2Fx", "api/results/..%2Fpenstock"):
+        assert page.ask(path)[0] == 404
+    assert page.ask("api/upload/data?name=x.csv", b"1" * 2_000_001)[0] == 413
+    names = {each.name for each in (page.server.api.project.folder / "data").iterdir()}
+    assert names <= {"plant.csv"}
+
+
+def test_from_elsewhere_no_paths_are_taken(tmp_path, plant):
+    with ProjectServer(Project(tmp_path), OpenOptions(host="0.0.0.0")) as server:
+        server.address = server.address.replace("0.0.0.0", "127.0.0.1")
+        assert Page(server).ask("api/do/use", {"path": str(plant)})[0] == 422
+
+
+def test_the_command_opens_a_project_and_ends_in_order(tmp_path, plant):
+    command = [sys.executable, "-m", "penstock", "open", str(plant), "--no-browser"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            url, _, token = process.stdout.readline().removeprefix("Open ").strip().partition("#token=")
+            asked = urllib.request.Request(url + "api/state", headers={"Authorization": f"Bearer {token}"})
+            with urllib.request.urlopen(asked) as answer:  # the socket is bound: it waits
+                state = json.loads(answer.read())
+        finally:
+            process.send_signal(signal.SIGTERM)
+    assert state["folder"] == str(tmp_path / "plant-project")
+    assert state["settings"]["source"] == [str(plant)]
+    assert process.returncode == 128 + signal.SIGTERM
