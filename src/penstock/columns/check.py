@@ -14,7 +14,6 @@ from penstock.columns._patterns import (
     LIKE_A_LABEL,
     MOST_KINDS,
     Run,
-    codes_for_missing,
     copies_of_numbers,
     copies_of_texts,
     equal_runs,
@@ -39,7 +38,7 @@ from penstock.columns.roles import (
     TIME,
 )
 from penstock.io import Table
-from penstock.io.quality import is_quality
+from penstock.io.quality import codes_for_missing, is_quality
 from penstock.sensors.readings import changes_seldom, is_flag
 
 _HARDLY_ANY, _MANY = 0.95, 0.2  # shares of missing values: grade D, grade C

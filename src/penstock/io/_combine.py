@@ -203,9 +203,11 @@ def spread_tags(raw: RawTable, options: TimeOptions, taken: Collection[str], pla
         count = round(again * len(stamps))
         said = f"{counted(count, 'reading')} of {raw.name} at the time of another of the same tag; both count."
         log.add("duplicate readings", said, count)
-    raw = replace(raw, units=named)
     note_missing_times(stamps, raw.name, log)
-    del codes, stamps  # of ten million readings, 120 MB
+    # Of ten million readings each column takes 80 MB: what is not needed any more goes.
+    raw = replace(raw, units=named, frame=frame[[value]])
+    clock = replace(clock, times=clock.times[:0])
+    del codes, stamps, frame
     read = long_readings(raw, ordered_codes, ordered, order, tags, value, clock, plan.values, log)
     return replace(read, time_reader=clock.reader)
 

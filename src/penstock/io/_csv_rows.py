@@ -368,7 +368,7 @@ class CsvRows:
 
     def __init__(self, layout: RowLayout, missing: Collection[str] = ()) -> None:
         self.layout = layout
-        self._missing = frozenset(missing)  # further texts for a missing reading
+        self._missing = MissingCodes.of(tuple(missing))  # further texts and numbers for a missing reading
         self.columns = layout.columns
         self.reader = layout.reader  # of the time; None as long as no time was there that can be read
         self._column_of_field = np.full(len(self.columns.names), -1, dtype=np.intp)
@@ -436,6 +436,8 @@ class CsvRows:
         kept = [number for number in range(len(lines)) if number not in faults]
         if faults:
             values, times = values[kept], [times[number] for number in kept]
+        if self._missing.numbers:
+            values[np.isin(values, self._missing.numbers)] = np.nan
         texts: dict[str, list[str | None]] = {}
         if self.columns.texts or self.columns.quality:
             rows = [self.fields(lines[number]) for number in kept]
@@ -489,7 +491,7 @@ class CsvRows:
 
     def _number(self, field: str, column: int) -> float:
         """Return the number that a field of a variable spells."""
-        if field.strip() in self._missing:
+        if field.strip() in self._missing.texts:
             return math.nan
         place = self.columns.variables[column]
         plain = field.strip().removesuffix(self.layout.units[place]) if self.layout.units else field

@@ -23,7 +23,7 @@ from penstock.io._align_kernels import IntArray, count_neighbours, count_reading
 from penstock.io._clock import Clock, seems_time
 from penstock.io._numbers import ColumnReader, MissingCodes, text_column
 from penstock.io.align import NONE, Alignment, AlignOptions, align_readings, order_readings, plan_alignment
-from penstock.io.quality import is_bad, is_quality, tag_of
+from penstock.io.quality import MISSING_CODES, is_bad, is_quality, tag_of
 from penstock.io.table import Notebook, TableError, TagNote
 from penstock.io.times import ColumnTimes, TimeOptions, TimeReader, column_times
 
@@ -225,7 +225,10 @@ def long_readings(
     """
     column, reader = raw.frame[value], options.reader(raw.decimal, raw.name)
     zone, name = None if clock.times is None else clock.times.tz, str(clock.name)
-    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "iuf":
+    is_numeric = isinstance(column.dtype, np.dtype) and column.dtype.kind in "iuf"
+    # A code such as -9999 is known by the other readings of its tag.
+    coded = is_numeric and not options.codes.known and column.min() <= MISSING_CODES[0]
+    if is_numeric and not (coded and column.isin(MISSING_CODES).any()):
         numbers = column.to_numpy()
         if column.dtype != np.float64 or options.codes.numbers or np.isinf(numbers).any():
             numbers = reader.read_frame(column.to_frame(), [value])[value].to_numpy()

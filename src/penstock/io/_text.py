@@ -440,8 +440,8 @@ def read_alike(example: Read, paths: Iterable[Path], options: TextOptions) -> li
         frame = _read_checked(source, UTF8, layout)
     except TableError:
         return None
-    columns = (frame[number] for number in frame)
-    if len(frame) != sum(counts) or any(may_be_thousands(each) and (each % 1 == 0).mean() > _WHOLE for each in columns):
+    floats = [frame[number] for number in frame if frame[number].dtype.kind == "f"]
+    if len(frame) != sum(counts) or any((thousands_share(each) or 0.0) > _WHOLE for each in floats):
         return None
     frame = frame.copy()  # columns of a kind next to each other, so that thousands of parts are cut quickly
     frame.columns = table.frame.columns
@@ -588,12 +588,17 @@ def _restore_thousands(
     shows it. Where numbers have one at three digits throughout, that cannot be known, and is noted.
     """
     floats = [number for number in range(frame.shape[1]) if frame[number].dtype.kind == "f"]
-    suspects = [number for number in floats if may_be_thousands(frame[number])]
+    shares = {number: thousands_share(frame[number]) for number in floats}
+    suspects = [number for number, share in shares.items() if share is not None]
     if not suspects:
         return
     sign = layout.decimal
-    others = [each for each in floats if each not in suspects and (_finite(frame[each]) % 1 != 0).any()]
-    shown = [each for each in suspects if (_finite(frame[each]) % 1 == 0).mean() >= _WHOLE]
+    others = [
+        each
+        for each in floats
+        if each not in suspects and any((values % 1 != 0).any() for values in _blocks(frame[each]))
+    ]
+    shown = [each for each in suspects if (shares[each] or 0.0) >= _WHOLE]
     if others and not shown:
         return
     for rows in (_FEW, None) if shown else (_FEW,):
@@ -620,29 +625,31 @@ def _restore_thousands(
         log.add("thousands", said, len(suspects))
 
 
-def may_be_thousands(column: pd.Series[Any]) -> bool:
-    """Return whether numbers may have the sign of decimals between thousands: none but 1.000 to 999.999, or whole.
+def thousands_share(column: pd.Series[Any]) -> float | None:
+    """Return the share of whole numbers, if the sign of decimals may stand between thousands; None if it does not.
 
-    >>> may_be_thousands(pd.Series([995.0, 1.005, 1.12, 870.0] * 9)), may_be_thousands(pd.Series([0.5, 1.25] * 20))
-    (True, False)
+    It may where there are none but whole numbers and 1.000 to 999.999.
+
+    >>> thousands_share(pd.Series([995.0, 1.005, 1.12, 870.0] * 9)), thousands_share(pd.Series([0.5, 1.25] * 20))
+    (0.5, None)
     """
-    if column.dtype.kind != "f":
-        return False
-    for some in (column.iloc[:_FEW], column):
-        values = _finite(some)
-        broken = values[values % 1 != 0]
-        thousandths = broken * 1000
-        if len(values) < _FEWEST or not len(broken) or values.max() >= 1000 or broken.min() < 1:
-            return False
-        if (np.abs(thousandths - np.round(thousandths)) > 1e-6).any():
-            return False
-    return True
+    count = broken = 0
+    for values in _blocks(column):
+        parts = values[values % 1 != 0] * 1000
+        outside = values.max(initial=0.0) >= 1000 or parts.min(initial=np.inf) < 1000
+        if outside or (np.abs(parts - np.round(parts)) > 1e-6).any():
+            return None
+        count, broken = count + len(values), broken + len(parts)
+    return (count - broken) / count if broken and count >= _FEWEST else None
 
 
-def _finite(column: pd.Series[Any]) -> FloatArray:
-    """Return the sizes of the numbers that are there."""
-    values: FloatArray = np.abs(column.to_numpy(dtype=np.float64))
-    return values[np.isfinite(values)]
+def _blocks(column: pd.Series[Any]) -> Iterator[FloatArray]:
+    """Yield the sizes of the numbers that are there, in blocks: of ten million, each copy would be 80 MB."""
+    start, stop = 0, _FEW
+    while start < len(column):
+        values: FloatArray = np.abs(column.iloc[start:stop].to_numpy(dtype=np.float64))
+        yield values[np.isfinite(values)]
+        start, stop = stop, stop + _CHUNK
 
 
 def _note_layout(

@@ -17,6 +17,7 @@ import numpy as np
 from penstock._messages import counted, quoted
 from penstock._types import FloatArray
 from penstock.io._layout import is_missing, without_groups
+from penstock.io._numbers import MissingCodes
 from penstock.io._row_values import Columns, LineError, TableOptions, to_number
 from penstock.io.align import AlignedRows, AlignedTag, Aligner, Alignment
 from penstock.io.feeds import InputError
@@ -56,7 +57,7 @@ class Aligning:
         missing: Sequence[str] = (),
     ) -> None:
         self.always = always
-        self._missing = frozenset(missing)
+        self._missing = MissingCodes.of(missing)
         self._aligner = Aligner(alignment, round(late * _SECOND))
         self._codes = {name: code for code, name in enumerate(alignment.names)}
         self._texts = tuple(name for name in alignment.names if name in texts)
@@ -195,12 +196,13 @@ class Aligning:
 
     def _value(self, name: str, text: str | None) -> float:
         """Return the number of a reading, or of its word; NaN for a missing one, and for what historians write then."""
-        if text is None or text in self._missing:
+        if text is None or text in self._missing.texts:
             return math.nan
         if name in self._words:
             return math.nan if text.casefold() in BAD_WORDS else self._coded(name, [text])[0]
         plain = without_groups(text)
-        return to_number(plain.replace(",", ".") if "." not in plain else plain, name, shown=text)
+        number = to_number(plain.replace(",", ".") if "." not in plain else plain, name, shown=text)
+        return math.nan if number in self._missing.numbers else number
 
     def _coded(self, name: str, texts: Sequence[str | None]) -> list[float]:
         """Return texts as numbers of the words of their tag."""

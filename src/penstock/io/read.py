@@ -33,7 +33,7 @@ from penstock.io._combine import (
 from penstock.io._files import FileOptions, are_areas, files_of, from_memory, is_in_memory, read_files
 from penstock.io._hints import PER_SECOND, check_orientation, note_clock_changes, spread_stamps
 from penstock.io._numbers import MissingCodes, numbers_and_texts
-from penstock.io._readings import TagReadings, ValueOptions, pair_readings, without_bad_readings
+from penstock.io._readings import ValueOptions, pair_readings, without_bad_readings
 from penstock.io._text import TextOptions, default_max_bytes, most_cells
 from penstock.io.align import Alignment, AlignOptions
 from penstock.io.sql import is_address, public_address, read_sql
@@ -77,7 +77,7 @@ def read_table(
     fewest_rows: int = 2,
     group_needed: bool = True,
     time_reader: TimeReader | None = None,
-    words: Sequence[str] = (),
+    words: Sequence[str] | None = None,
 ) -> Table:
     """Read a table, find its time, and note everything that was changed or is odd.
 
@@ -141,8 +141,9 @@ def read_table(
     time_reader : TimeReader, optional
         How times of the same source were read before (`Table.time_reader`): decides between day and month first, and
         on the unit of numbers, where the values do not.
-    words : texts
-        That stood in place of numbers in a table read before (`Table.words`): they do so here, however often.
+    words : texts, optional
+        That stood in place of numbers in a table read before (`Table.words`): they do so here, however often. If None,
+        codes such as -9999 count as missing too, where they come again and lie far from all readings of a column.
 
     Returns
     -------
@@ -178,7 +179,7 @@ def read_table(
         next(iter(_names(group, "group")), None),
     )
     clock = TimeOptions(_names(time, "time"), as_zone(timezone), day_first, time_format, time_reader)
-    codes = replace(MissingCodes.of(missing), words=frozenset(words))
+    codes = MissingCodes.of(missing, words)
     joining = JoinPlan(
         AlignOptions.of(step, hold),
         ValueOptions(thousands, codes),
@@ -197,7 +198,11 @@ def read_table(
         if inputs.label is None and inputs.group is None:
             raws = with_file_names(raws, clock)
             while raws:  # a long table is not kept beside its readings
-                tables.append(_with_own_times(raws.pop(0), clock, inputs.taken, joining, notebook))
+                area = spread_tags(raws.pop(0), clock, inputs.taken, joining, notebook)
+                pairs = None
+                if isinstance(area, RawTable):
+                    pairs = pair_readings(area, clock, inputs.taken, joining.values, notebook)
+                tables.append(pairs or area)
         tables = _with_area_names(tables, clock, inputs.taken, notebook)
         if isinstance(source, str | os.PathLike) and not is_address(source):
             tables = records_among(tables, clock, inputs.taken, notebook)
@@ -222,16 +227,6 @@ def read_table(
     except Exception as error:
         said = f"{notebook.source} cannot be read ({type(error).__name__}: {str(error)[:150]}). Export the table again."
         raise _naming_sheets(TableError(said), notebook) from error
-
-
-def _with_own_times(
-    raw: RawTable, clock: TimeOptions, taken: Collection[str], joining: JoinPlan, notebook: Notebook
-) -> Area:
-    """Return a table as it is, or with a column for each tag, or the readings of tags that have times of their own."""
-    area = spread_tags(raw, clock, taken, joining, notebook)
-    if isinstance(area, TagReadings):
-        return area
-    return pair_readings(area, clock, taken, joining.values, notebook) or area
 
 
 def _names(value: str | Sequence[str] | None, option: str) -> tuple[str, ...]:
