@@ -240,7 +240,7 @@ def test_records_name_what_does_not_fit() -> None:
         (lambda: record.array("n", np.int64, ()), "but is 3"),
         (lambda: record.value("z"), "fitted lacks the field 'z'"),
         (lambda: record.part("n"), r"fitted\['n'\] should be a dict"),
-        (lambda: record.only("n"), "too many or missing"),
+        (lambda: record.require_fields("n"), "too many or missing"),
         (lambda: record.part("p").text("q"), r"fitted\['p'\] lacks"),
     ]
     for read, message in wrong:

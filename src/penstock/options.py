@@ -279,7 +279,7 @@ def described(options: type) -> Iterator[tuple[str, Any, Option]]:
                 yield each.name, each.default, option if option.kind else replace(option, kind=kind)
 
 
-class takes(Generic[P]):  # noqa: N801 - a decorator
+class keyword_options(Generic[P]):  # noqa: N801 - a decorator
     """Give a function with `**given` the fields of a dataclass as keyword arguments, for readers and type checkers."""
 
     def __init__(self, options: Callable[P, Any]) -> None:
@@ -289,7 +289,7 @@ class takes(Generic[P]):  # noqa: N801 - a decorator
         self._declare(function)
         return cast("Callable[Concatenate[First, P], Result]", function)
 
-    def second(
+    def after_two(
         self, function: Callable[Concatenate[First, Second, ...], Result]
     ) -> Callable[Concatenate[First, Second, P], Result]:
         """Do the same for a function of two arguments before the options."""
@@ -315,7 +315,7 @@ def read_options(options: Callable[..., Options], given: Mapping[str, Any]) -> O
 
 
 @contextmanager
-def about(parameter: str) -> Iterator[None]:
+def errors_name(parameter: str) -> Iterator[None]:
     """Attach the name of a parameter to a ValueError that is raised inside this block, as its `parameter`."""
     try:
         yield

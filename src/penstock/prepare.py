@@ -111,9 +111,9 @@ def unpack_scaling(record: Record | None, n_columns: int, *, missing: bool = Fal
     """Return the scaling of a file; with `missing`, columns without a reading may have a range of NaN."""
     if record is None:
         return None
-    record.only("minimum", "maximum")
+    record.require_fields("minimum", "maximum")
     low = record.array("minimum", np.float64, (n_columns,), missing=missing)
     high = record.array("maximum", np.float64, (n_columns,), missing=missing)
     if (low > high).any() or (np.isnan(low) != np.isnan(high)).any():
-        raise record.trouble("maximum", "nowhere below the minimum")
+        raise record.error("maximum", "nowhere below the minimum")
     return MinMaxScaling(low, high)

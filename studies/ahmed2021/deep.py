@@ -306,7 +306,9 @@ class AER(DeepDetector):
         return scores
 
     def _unpack_model(self, record: Record) -> None:
-        super()._unpack_model(record.only("net", "origin", "exponent", "losses", "learning_rate", "collapsed"))
+        super()._unpack_model(
+            record.require_fields("net", "origin", "exponent", "losses", "learning_rate", "collapsed")
+        )
 
 
 class DAGMM(DeepDetector):
@@ -423,7 +425,7 @@ class DAGMM(DeepDetector):
         return super()._pack_model() | {"mixture": self._mixture.pack()}
 
     def _unpack_model(self, record: Record) -> None:
-        record.only("net", "origin", "exponent", "losses", "learning_rate", "collapsed", "mixture")
+        record.require_fields("net", "origin", "exponent", "losses", "learning_rate", "collapsed", "mixture")
         super()._unpack_model(record)
         size = int(self._net.sizes[len(self._net.sizes) // 2]) + 2
         self._mixture = unpack_mixture(record.part("mixture"), size)

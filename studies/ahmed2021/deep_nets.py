@@ -345,10 +345,10 @@ class Autoencoder:
 
 def unpack_net(record: Record, p: int, *, bends_code: bool) -> Autoencoder:
     """Restore the net for rows of p values."""
-    record.only("sizes", "weights")
+    record.require_fields("sizes", "weights")
     sizes = record.array("sizes", np.int64, (None,), least=1)
     if len(sizes) < 3 or len(sizes) % 2 == 0 or (sizes != sizes[::-1]).any() or sizes[0] != p:
-        raise record.trouble("sizes", f"layers from {p} to {p} that read the same both ways")
+        raise record.error("sizes", f"layers from {p} to {p} that read the same both ways")
     bound = LARGEST_WEIGHT
     weights = record.array("weights", np.float64, (weight_count(sizes.tolist()),), least=-bound, most=bound)
     return Autoencoder(sizes, bends_code, weights)
@@ -401,11 +401,11 @@ class Mixture:
 
 def unpack_mixture(record: Record, size: int) -> Mixture:
     """Restore the mixture of z with `size` entries."""
-    record.only("levels", "means", "whitening", "floor")
+    record.require_fields("levels", "means", "whitening", "floor")
     levels = record.array("levels", np.float64, (None,), least=-FARTHEST, most=FARTHEST)
     k = len(levels)
     if k == 0:
-        raise record.trouble("levels", "one number per Gaussian, and at least one")
+        raise record.error("levels", "one number per Gaussian, and at least one")
     means = record.array("means", np.float64, (k, size), least=-FARTHEST, most=FARTHEST)
     bound = LARGEST_WEIGHT
     whitening = record.array("whitening", np.float64, (k, size, size), least=-bound, most=bound)

@@ -10,7 +10,7 @@ import pandas as pd
 
 from penstock._messages import quoted
 from penstock._types import BoolArray
-from penstock.io.times import NAIVE, TimeReader
+from penstock.io import TimeReader
 
 # The year first: of other dates it is not known which number is the day. A month, a day, or an instant.
 _STAMP = re.compile(r"(?P<month>\d{4}-\d\d)|(?:\d{4}-\d\d-\d\d|\d{8}|\d{4}-?W\d\d-?\d)(?P<clock>[ T].*)?")
@@ -31,13 +31,15 @@ def order_to_stamp(time: pd.DatetimeIndex, text: str) -> tuple[BoolArray, BoolAr
     text = text.strip()
     found = _STAMP.fullmatch(text)
     is_month = found is not None and found["month"] is not None
-    moments, zones = TimeReader().read([f"{text}-01" if is_month else text])
-    if found is None or np.isnat(moments[0]):
+    written = [f"{text}-01" if is_month else text]
+    reader = TimeReader.learn(written)
+    if found is None or reader is None or not reader.dated:
         raise ValueError(
             f"{quoted(text)} is no time stamp. Write the year first, as in '2024-05-31' or '2024-05-31 14:30'."
         )
-    start = pd.Timestamp(min(max(moments[0], _FIRST), _LAST))  # 9999-12-31 is written for "always"
-    if zones[0] != NAIVE:
+    moment = reader.read(written)[0][0]
+    start = pd.Timestamp(min(max(moment, _FIRST), _LAST))  # 9999-12-31 is written for "always"
+    if reader.zoned:
         start = start.tz_localize(dt.UTC)
     first = _in_zone(start, time, text)
     if found["clock"]:

@@ -52,10 +52,10 @@ from penstock.options import (
     FitOptions,
     LookOptions,
     ScoreOptions,
-    about,
     as_names,
+    errors_name,
+    keyword_options,
     read_options,
-    takes,
 )
 from penstock.registry import AUTO, DEFAULT_METHOD, PAPERS_METHOD, SERIES_METHOD, detector_class, make_detector
 
@@ -98,9 +98,9 @@ class Job:
             raise TableError(message, "train_until")
         check_moment("train_until", options.train_until)
         settle = read_duration("settle", options.settle)
-        with about("train_rule"):
+        with errors_name("train_rule"):
             train_rule = None if options.train_rule is None else parse_rule(options.train_rule)
-        with about("units"):
+        with errors_name("units"):
             units = unit_table(options.units)
         if isinstance(options.method, str):
             seed = options.random_state
@@ -200,7 +200,7 @@ class Job:
 
 def _make_detector(options: FitOptions, method: Any) -> Any:
     """Make the detector of a method; an error has the name of its `parameter`."""
-    with about("method"):
+    with errors_name("method"):
         detector = make_detector(method, options.random_state, **(options.parameters or {}))
     if isinstance(method, str):
         detector.check_parameters()
@@ -275,7 +275,7 @@ def _about_inputs(detector: Any, p: int, named: bool) -> list[Note]:
     return [Note("groups", message, groups)]
 
 
-@takes(LookOptions)
+@keyword_options(LookOptions)
 def look(source: Any, **given: Any) -> DataSummary:
     """Say what is understood of a table before anything is scored: the first part of `detect`.
 
@@ -321,7 +321,7 @@ def look(source: Any, **given: Any) -> DataSummary:
     return job.prepare(source, this_table_only=True).prepared.data
 
 
-@takes(DetectOptions)
+@keyword_options(DetectOptions)
 def detect(source: Any, **given: Any) -> Findings:
     """Find what is anomalous in a table, when, what belongs together, and which variables are behind it.
 
@@ -434,7 +434,7 @@ def detect(source: Any, **given: Any) -> Findings:
     return judge(model, prepared, learnt, cut, settings, options.progress or _LOGGER.info)
 
 
-@takes(FitOptions)
+@keyword_options(FitOptions)
 def fit_model(source: Any, **given: Any) -> Model:
     """Learn from a table what is usual, to judge other tables later: the first half of `detect`.
 
@@ -472,7 +472,7 @@ def fit_model(source: Any, **given: Any) -> Model:
     return Job.of(read_options(FitOptions, given)).fit(source)[0]
 
 
-@takes(ScoreOptions).second
+@keyword_options(ScoreOptions).after_two
 def score(model: Model, source: Any, **given: Any) -> Findings:
     """Judge a table by a model: the second half of `detect`.
 

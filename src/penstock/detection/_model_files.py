@@ -159,7 +159,7 @@ def _pack(model: Model) -> dict[str, Any]:
 
 
 def _unpack(record: Record) -> Model:
-    record.only("reading", "inputs", "modes", "parts", "units", "settings", "labels")
+    record.require_fields("reading", "inputs", "modes", "parts", "units", "settings", "labels")
     inputs = _unpack_inputs(record.part("inputs"))
     packed = _list(record, "parts")
     if not 1 <= len(packed) <= MOST_RULES + 1:  # one for rows to which no rule applies
@@ -175,18 +175,18 @@ def _unpack(record: Record) -> Model:
             raise StorageError(f"a part is of a mode that no row has, {part.mode!r:.80}")
     units = record.value("units")
     if type(units) is not dict or set(units) != set(inputs.names) or not all(type(u) is str for u in units.values()):
-        raise record.trouble("units", "a text for each input")
+        raise record.error("units", "a text for each input")
     settings = record.value("settings")
     if type(settings) is not dict or not all(isinstance(value, _PLAIN) for value in settings.values()):
-        raise record.trouble("settings", "plain values by name")
+        raise record.error("settings", "plain values by name")
     labels = tuple(Label.from_dict(each) for each in _list(record, "labels"))
     if len(labels) > MOST_LABELS or len({each.id for each in labels}) < len(labels):
-        raise record.trouble("labels", f"at most {MOST_LABELS} labels with ids that differ")
+        raise record.error("labels", f"at most {MOST_LABELS} labels with ids that differ")
     return Model(_unpack_reading(record.part("reading")), inputs, modes, parts, units, settings, labels=labels)
 
 
 def _unpack_part(record: Record, inputs: InputChoice) -> Part:
-    record.only("mode", "usual", "scaled_before", "reference", "detector")
+    record.require_fields("mode", "usual", "scaled_before", "reference", "detector")
     detector = restore(record.value("detector"))
     # One for streams may have been saved in its warm-up, without scores.
     scored = getattr(detector, "is_warm", True) and np.isfinite(getattr(detector, "scores_", np.nan)).any()
@@ -194,17 +194,17 @@ def _unpack_part(record: Record, inputs: InputChoice) -> Part:
         raise StorageError(f"the detector of mode {record.text('mode')!r:.80} is not fitted to the inputs")
     usual = record.number("usual", least=0.0)
     if usual == 0:
-        raise record.trouble("usual", "positive")
+        raise record.error("usual", "positive")
     scaling = unpack_scaling(record.optional_part("scaled_before"), len(inputs.names))
     if (scaling is not None) != is_scaled_before(detector):
-        raise record.trouble("scaled_before", "a range for a detector of streams, and None for others")
+        raise record.error("scaled_before", "a range for a detector of streams, and None for others")
     if not rebuilds(detector):
         reference = record.array("reference", np.float64, (None, len(inputs.names)), missing=True)
         if not 0 < len(reference) <= MOST_REFERENCES:
-            raise record.trouble("reference", f"1 to {MOST_REFERENCES:,} rows")
+            raise record.error("reference", f"1 to {MOST_REFERENCES:,} rows")
         return Part(record.text("mode"), detector, usual, scaling, reference)
     if record.value("reference") is not None:
-        raise record.trouble("reference", "None for a detector that rebuilds rows")
+        raise record.error("reference", "None for a detector that rebuilds rows")
     return Part(record.text("mode"), detector, usual, scaling)
 
 
@@ -222,9 +222,9 @@ def _pack_inputs(inputs: InputChoice) -> dict[str, Any]:
 
 
 def _unpack_inputs(record: Record) -> InputChoice:
-    record.only("as_they_are", "encoded", "left_out", "roles")
+    record.require_fields("as_they_are", "encoded", "left_out", "roles")
     encoded = [_unpack_encoding(Record(each, "encoded")) for each in _list(record, "encoded")]
-    left_out = [Record(each, "left_out").only("name", "reason") for each in _list(record, "left_out")]
+    left_out = [Record(each, "left_out").require_fields("name", "reason") for each in _list(record, "left_out")]
     roles = _parts(record, "roles")
     choice = InputChoice(
         _texts(record, "as_they_are"),
@@ -233,17 +233,17 @@ def _unpack_inputs(record: Record) -> InputChoice:
         {name: _unpack_role(Record(role, f"roles[{name!r:.80}]")) for name, role in roles.items()},
     )
     if set(choice.roles) != set(choice.names):
-        raise record.trouble("roles", "a role for each input")
+        raise record.error("roles", "a role for each input")
     if len(set(choice.names)) < len(choice.names):
-        raise record.trouble("as_they_are", "names that differ")
+        raise record.error("as_they_are", "names that differ")
     return choice
 
 
 def _unpack_role(record: Record) -> InputRole:
-    record.only("role", "scored", "named", "levels", "low", "high")
+    record.require_fields("role", "scored", "named", "levels", "low", "high")
     levels = _list(record, "levels")
     if not all(type(level) is float and np.isfinite(level) for level in levels) or sorted(set(levels)) != levels:
-        raise record.trouble("levels", "numbers in ascending order")
+        raise record.error("levels", "numbers in ascending order")
     low, high = (_bound(record, name) for name in ("low", "high"))
     return InputRole(record.text("role"), record.flag("scored"), record.flag("named"), tuple(levels), low, high)
 
@@ -251,38 +251,38 @@ def _unpack_role(record: Record) -> InputRole:
 def _bound(record: Record, name: str) -> float:
     value = record.value(name)
     if type(value) is not float:
-        raise record.trouble(name, "a number")
+        raise record.error(name, "a number")
     return value
 
 
 def _parts(record: Record, name: str) -> dict[str, Any]:
     value = record.value(name)
     if type(value) is not dict:
-        raise record.trouble(name, "records by name")
+        raise record.error(name, "records by name")
     return value
 
 
 def _unpack_encoding(record: Record) -> Encoding:
-    record.only("column", "method", "categories", "counts")
+    record.require_fields("column", "method", "categories", "counts")
     counts = _list(record, "counts")
     categories = _texts(record, "categories")
     if len(counts) != len(categories) or not counts or not all(type(n) is int and 0 < n < 2**53 for n in counts):
-        raise record.trouble("counts", "a positive whole number for each category")
+        raise record.error("counts", "a positive whole number for each category")
     if len(set(categories)) < len(categories):
-        raise record.trouble("categories", "texts that differ")
+        raise record.error("categories", "texts that differ")
     if record.text("method") not in Encoding.METHODS:
-        raise record.trouble("method", " or ".join(Encoding.METHODS))
+        raise record.error("method", " or ".join(Encoding.METHODS))
     return Encoding(record.text("column"), record.text("method"), categories, tuple(counts))
 
 
 def _unpack_modes(record: Record) -> ModePlan:
-    record.only("column", "rules", "skip", "settle_rows", "settle_seconds")
-    rules = [Record(each, "rules").only("name", "rule") for each in _list(record, "rules")]
+    record.require_fields("column", "rules", "skip", "settle_rows", "settle_seconds")
+    rules = [Record(each, "rules").require_fields("name", "rule") for each in _list(record, "rules")]
     settle: pd.Timedelta | int | None = None
     if record.value("column") is not None and rules:
-        raise record.trouble("column", "None where there are rules")
+        raise record.error("column", "None where there are rules")
     if record.value("settle_rows") is not None and record.value("settle_seconds") is not None:
-        raise record.trouble("settle_seconds", "None where rows are counted")
+        raise record.error("settle_seconds", "None where rows are counted")
     refuse_names([each.text("name") for each in rules])
     if record.value("settle_rows") is not None:
         settle = record.whole("settle_rows", least=0)
@@ -297,12 +297,12 @@ def _unpack_modes(record: Record) -> ModePlan:
 
 
 def _unpack_reading(record: Record) -> Reading:
-    record.only(*_READING, *LEARNT)
+    record.require_fields(*_READING, *LEARNT)
     given: dict[str, Any] = {}
     for name, kinds in _READING.items():
         value = record.value(name)
         if type(value) not in kinds:
-            raise record.trouble(name, " or ".join(kind.__name__ for kind in kinds))
+            raise record.error(name, " or ".join(kind.__name__ for kind in kinds))
         given[name] = _texts(record, name) if type(value) is list else value
     as_zone(given["timezone"])
     TimeOptions(format=given["time_format"])
@@ -329,12 +329,12 @@ def _plain(value: Any) -> Any:
 def _list(record: Record, name: str) -> list[Any]:
     value = record.value(name)
     if type(value) is not list:
-        raise record.trouble(name, "a list")
+        raise record.error(name, "a list")
     return value
 
 
 def _texts(record: Record, name: str) -> tuple[str, ...]:
     values = _list(record, name)
     if not all(type(value) is str for value in values):
-        raise record.trouble(name, "a list of texts")
+        raise record.error(name, "a list of texts")
     return tuple(values)

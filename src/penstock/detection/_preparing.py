@@ -43,7 +43,7 @@ from penstock.io import (
     refuse_unknown,
     source_name,
 )
-from penstock.options import FitOptions, ScoreOptions, about, as_names
+from penstock.options import FitOptions, ScoreOptions, as_names, errors_name
 
 Progress = Callable[[str], None]
 LEARNT = ("time_reader", "alignment", "words")  # what `Reading` knows from the training data, and no option says
@@ -406,7 +406,7 @@ def _given(options: FitOptions | ScoreOptions) -> dict[str, Any]:
         check_whole_number("max_bytes", options.max_bytes, least=1)
     if options.decimal not in (None, ".", ","):
         raise ParameterError("decimal", f" must be . or ,; got {options.decimal!r:.100}.")
-    with about("timezone"):
+    with errors_name("timezone"):
         as_zone(options.timezone)
     AlignOptions.of(options.step, options.hold)
     for name in ("step", "hold"):

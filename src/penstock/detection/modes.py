@@ -16,7 +16,7 @@ from penstock._types import BoolArray, IndexArray
 from penstock.columns import RowRule, RuleError, parse_rule, quote_name, quote_text
 from penstock.detection._parts import ALL
 from penstock.io import Table, TableError, refuse_unknown
-from penstock.options import about
+from penstock.options import errors_name
 
 OTHER, UNKNOWN, CHANGING = "other", "unknown", "changing"
 _RESERVED = (OTHER, UNKNOWN, CHANGING, ALL)  # what rows of no mode are called
@@ -114,7 +114,7 @@ _COMPARES = re.compile(r"[<>]|[=!]=")  # names of columns may begin with =, as =
 
 def check_modes(modes: ModeSpec, skip: Sequence[str], settle: pd.Timedelta | int | None) -> None:
     """Raise for rules that cannot be read; whether a single word is a column is not known before the table is read."""
-    with about("modes"):
+    with errors_name("modes"):
         texts = [modes] if isinstance(modes, str) else list(modes)
         if isinstance(modes, Mapping) or len(texts) != 1:
             plan_modes(modes, (), skip=skip, settle=settle)

@@ -78,11 +78,11 @@ class Copies:
 
 def unpack_copies(record: Record, n: int) -> Copies:
     """Return the copies among n training rows that `Copies.pack` gave."""
-    record.only("kept", "copy_of")
+    record.require_fields("kept", "copy_of")
     kept = record.array("kept", np.int64, (None,), least=0, most=n - 1)
     copy_of = record.array("copy_of", np.int64, (n,), least=0, most=len(kept) - 1)
     if not np.array_equal(copy_of[kept], np.arange(len(kept))):
-        raise record.trouble("copy_of", "the number of each fitted row for that row itself")
+        raise record.error("copy_of", "the number of each fitted row for that row itself")
     return Copies(kept.astype(np.intp, copy=False), copy_of.astype(np.intp, copy=False))
 
 
@@ -546,7 +546,7 @@ class BaseDetector(TrainingScores, BaseEstimator, metaclass=ABCMeta):  # type: i
 
     def _unpack(self, state: dict[str, Any]) -> None:
         names = ("columns", "row_labels", "scaling", "scores", "threshold", "model")
-        record = Record(state, "fitted").only(*names, *(("seen",) if "seen" in state else ()))
+        record = Record(state, "fitted").require_fields(*names, *(("seen",) if "seen" in state else ()))
         unpack_columns(self, record.part("columns"))
         self.scores_ = record.array("scores", np.float64, (None,))
         n = len(self.scores_)

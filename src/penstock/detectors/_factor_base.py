@@ -527,23 +527,23 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
         self._unpack_factorisation(record, None)
 
     def _unpack_factorisation(self, record: Record, tree: Tree | None) -> None:
-        record.only("copies", "rows", "factors", "objective", "reach", "decays", "solution")
+        record.require_fields("copies", "rows", "factors", "objective", "reach", "decays", "solution")
         copies = unpack_copies(record.part("copies"), len(self.scores_))
         m, p = len(copies.kept), self.n_features_in_
         rows = record.array("rows", np.float64, (m, p), least=0.0, missing=True)
         if np.isnan(rows).all(axis=1).any() or np.isnan(rows).all(axis=0).any():
-            raise record.trouble("rows", "numbers, some of them in each row and each column")
+            raise record.error("rows", "numbers, some of them in each row and each column")
         check_not_huge(rows)
-        part = record.part("factors").only("weights", "profiles")
+        part = record.part("factors").require_fields("weights", "profiles")
         W = part.array("weights", np.float64, (m, None), least=0.0, most=_LARGEST_WEIGHT)
         if not 1 <= W.shape[1] <= m:
-            raise part.trouble("weights", f"of at least one group and at most {m}")
+            raise part.error("weights", f"of at least one group and at most {m}")
         factors = Factors(W, part.array("profiles", np.float64, (W.shape[1], p), least=0.0, most=_LARGEST_PROFILE))
-        part = record.part("objective").only(*_TERMS, "has_rows", "similarity")
+        part = record.part("objective").require_fields(*_TERMS, "has_rows", "similarity")
         terms = {term: part.number(term, least=0.0, infinite=True) for term in _TERMS}
         graph = part.optional_part("similarity")
         if (graph is not None) != self._has_graph:
-            raise part.trouble("similarity", "there" if self._has_graph else "None")
+            raise part.error("similarity", "there" if self._has_graph else "None")
         S = None if graph is None else unpack_graph(graph, m)
         objective = Objective(rows if part.flag("has_rows") else None, S, **terms)
         strongest = np.zeros(m) if S is None else row_maxima(S)
@@ -552,10 +552,10 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
         )
         search = None if self._settles_rows else LazySearch(rows)
         if search is None and objective.A is None:
-            raise part.trouble("has_rows", "True")
+            raise part.error("has_rows", "True")
         self._set_model(FactorModel(copies, problem, factors, search, tree))
         older = {"start_objectives": None}  # what older files have beside it
-        part = record.part("solution").only("objective", "n_iter", "converged", new=older)
+        part = record.part("solution").require_fields("objective", "n_iter", "converged", new=older)
         self.objective_ = part.number("objective")
         self.n_iter_, self.converged_ = part.whole("n_iter", least=0), part.flag("converged")
 

@@ -60,11 +60,11 @@ class FittedRows:
 
 def unpack_rows(record: Record, n: int, p: int, *, missing: bool = False) -> FittedRows:
     """Return the rows that `FittedRows.pack` gave, with NaN if `missing`."""
-    record.only("rows", "reach")
+    record.require_fields("rows", "reach")
     rows = record.array("rows", np.float64, (n, p), missing=missing)
     if np.isnan(rows).all(axis=1).any() or np.isnan(rows).all(axis=0).any():
-        raise record.trouble("rows", "numbers, some of them in each row and each column")
+        raise record.error("rows", "numbers, some of them in each row and each column")
     reach = record.array("reach", np.float64, (n,), least=0.0)
     if not (reach > 0).all():
-        raise record.trouble("reach", "positive")
+        raise record.error("reach", "positive")
     return FittedRows(search_over(rows), reach)

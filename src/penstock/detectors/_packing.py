@@ -45,11 +45,11 @@ def pack_text(texts: list[str]) -> dict[str, Any]:
 
 def unpack_text(record: Record) -> list[str]:
     """Return the strings that `pack_text` packed."""
-    record.only("utf8", "ends")
+    record.require_fields("utf8", "ends")
     run = record.array("utf8", np.uint8, (None,)).tobytes()
     ends = record.array("ends", np.int64, (None,), least=0)
     if (np.diff(ends, prepend=0) < 0).any() or (ends[-1] if len(ends) else 0) != len(run):
-        raise record.trouble("ends", f"ascending up to {len(run)}")
+        raise record.error("ends", f"ascending up to {len(run)}")
     bounds = pairwise([0, *ends.tolist()])
     return [run[start:stop].decode("utf-8", errors="surrogatepass") for start, stop in bounds]
 
@@ -64,7 +64,7 @@ def pack_columns(detector: Any) -> dict[str, Any]:
 
 def unpack_columns(detector: Any, record: Record) -> None:
     """Set `n_features_in_` and `feature_names_in_` as scikit-learn does."""
-    record.only("count", "names")
+    record.require_fields("count", "names")
     detector.n_features_in_ = record.whole("count", least=1, most=_MOST_COLUMNS)
     packed = record.optional_part("names")
     if packed is None:
@@ -82,14 +82,14 @@ def pack_tree(tree: Tree) -> dict[str, Any]:
 
 def unpack_tree(record: Record, n: int) -> Tree:
     """Return the spanning tree over n rows that `pack_tree` packed."""
-    record.only("edges", "lengths")
+    record.require_fields("edges", "lengths")
     edges = record.array("edges", np.int64, (n - 1, 2), least=0, most=n - 1)
     lengths = record.array("lengths", np.float64, (n - 1,), least=0.0)
     if (edges[:, 0] >= edges[:, 1]).any() or (np.diff(lengths) < 0).any():
-        raise record.trouble("edges", "pairs with the smaller row first, in ascending order of length")
+        raise record.error("edges", "pairs with the smaller row first, in ascending order of length")
     joined = sparse.csr_array((np.ones(n - 1), (edges[:, 0], edges[:, 1])), shape=(n, n))
     if connected_components(joined, directed=False, return_labels=False) != 1:
-        raise record.trouble("edges", "a tree that reaches every row")
+        raise record.error("edges", "a tree that reaches every row")
     return Tree(edges.astype(np.intp, copy=False), lengths)
 
 
@@ -105,16 +105,16 @@ def pack_graph(S: SparseMatrix | PathSimilarity) -> dict[str, Any]:
 
 def unpack_graph(record: Record, n: int) -> SparseMatrix | PathSimilarity:
     """Return the similarities of n rows that `pack_graph` packed."""
-    record.only("pairs", "values", "paths", new={"pairs": None, "values": None, "paths": None})
+    record.require_fields("pairs", "values", "paths", new={"pairs": None, "values": None, "paths": None})
     if record.value("paths") is not None:
         if record.value("pairs") is not None or record.value("values") is not None:
-            raise record.trouble("pairs", "None beside paths")
+            raise record.error("pairs", "None beside paths")
         return PathSimilarity(unpack_tree(record.part("paths"), n))
     pairs = record.array("pairs", np.int64, (None, 2), least=0, most=n - 1)
     values = record.array("values", np.float64, (len(pairs),), least=0.0, most=LARGEST_SIMILARITY)
     rows, columns = pairs.T
     if (rows > columns).any() or (np.diff(rows * n + columns) <= 0).any():
-        raise record.trouble("pairs", "different pairs with the smaller row first, in ascending order")
+        raise record.error("pairs", "different pairs with the smaller row first, in ascending order")
     lower = rows < columns
     both = (np.concatenate([rows, columns[lower]]), np.concatenate([columns, rows[lower]]))
     return sparse.csr_array((np.concatenate([values, values[lower]]), both), shape=(n, n))
@@ -198,27 +198,27 @@ def _unpack(record: Record, kind: str) -> Any:
     import pandas as pd
 
     if kind == "levels":
-        return _unpack_levels(record.only("type", "name", "levels"))
+        return _unpack_levels(record.require_fields("type", "name", "levels"))
     name = record.value("name")
     if name is not None and type(name) not in (str, int, float, bool):
-        raise record.trouble("name", "text or a number")
+        raise record.error("name", "text or a number")
     if kind == "range":
-        record.only("type", "name", "start", "stop", "step")
+        record.require_fields("type", "name", "start", "stop", "step")
         start, stop, step = (record.whole(bound, least=-(2**63), most=2**63 - 1) for bound in ("start", "stop", "step"))
         return pd.RangeIndex(start, stop, step, name=name)
     if kind == "numbers":
-        values = record.only("type", "name", "values").value("values")
+        values = record.require_fields("type", "name", "values").value("values")
         if not isinstance(values, np.ndarray) or values.ndim != 1:
-            raise record.trouble("values", "a row of numbers")
+            raise record.error("values", "a row of numbers")
         return pd.Index(values, name=name)
     if kind == "text":
-        dtype = record.only("type", "name", "dtype", "values").text("dtype")
+        dtype = record.require_fields("type", "name", "dtype", "values").text("dtype")
         if dtype not in _TEXT_TYPES:
-            raise record.trouble("dtype", f"one of {', '.join(_TEXT_TYPES)}")
+            raise record.error("dtype", f"one of {', '.join(_TEXT_TYPES)}")
         return pd.Index(unpack_text(record.part("values")), dtype=dtype, name=name)
     if kind in ("times", "durations"):
         return _unpack_times(record, kind, name)
-    raise record.trouble("type", "a known kind of index")
+    raise record.error("type", "a known kind of index")
 
 
 def _unpack_times(record: Record, kind: str, name: Any) -> Any:
@@ -226,17 +226,17 @@ def _unpack_times(record: Record, kind: str, name: Any) -> Any:
 
     unit = record.text("unit")
     if unit not in _UNITS:
-        raise record.trouble("unit", f"one of {', '.join(_UNITS)}")
+        raise record.error("unit", f"one of {', '.join(_UNITS)}")
     values = record.array("values", np.int64, (None,))
     if kind == "durations":
-        record.only("type", "name", "unit", "values")
+        record.require_fields("type", "name", "unit", "values")
         return pd.TimedeltaIndex(values.view(f"m8[{unit}]"), name=name)
-    zone = record.only("type", "name", "unit", "zone", "values").value("zone")
+    zone = record.require_fields("type", "name", "unit", "zone", "values").value("zone")
     times = pd.DatetimeIndex(values.view(f"M8[{unit}]"), name=name)
     if zone is None:
         return times
     if not isinstance(zone, str) or not _is_zone_name(zone) or _known_zone(zone, unit) is None:
-        raise record.trouble("zone", "a time zone that this machine knows")
+        raise record.error("zone", "a time zone that this machine knows")
     return times.tz_localize("UTC").tz_convert(zone)
 
 
@@ -247,14 +247,14 @@ def _unpack_levels(record: Record) -> Any:
     codes: list[Any] = []
     packed = record.value("levels")
     if not isinstance(packed, list) or not 1 <= len(packed) <= _MOST_LEVELS:
-        raise record.trouble("levels", f"a list of 1 to {_MOST_LEVELS} levels")
+        raise record.error("levels", f"a list of 1 to {_MOST_LEVELS} levels")
     for i, content in enumerate(packed):
-        level = Record(content, f"row_labels['levels'][{i}]").only("codes", "values")
+        level = Record(content, f"row_labels['levels'][{i}]").require_fields("codes", "values")
         values = level.part("values")
         if values.text("type") == "levels":
-            raise level.trouble("values", "a plain index")
+            raise level.error("values", "a plain index")
         levels.append(_unpack(values, values.text("type")))
         codes.append(level.array("codes", np.int64, (None,), least=-1, most=len(levels[-1]) - 1))
         if values.text("type") == "range" and len(levels[-1]) > len(codes[-1]):  # pandas writes it out
-            raise level.trouble("values", f"a range of at most {len(codes[-1])} labels")
+            raise level.error("values", f"a range of at most {len(codes[-1])} labels")
     return pd.MultiIndex(levels=levels, codes=codes, names=[level.name for level in levels])

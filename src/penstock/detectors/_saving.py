@@ -111,7 +111,7 @@ def state_of(detector: Saveable) -> dict[str, Any]:
 
 def restore(state: dict[str, Any]) -> Any:
     """Return the detector of a state that was read from a file; what does not fit raises a ValueError or the like."""
-    record = Record(state, "detector").only("class", "parameters", "fitted")
+    record = Record(state, "detector").require_fields("class", "parameters", "fitted")
     detector = _make(record)
     detector.check_parameters()
     if record.optional_part("fitted") is not None:
@@ -189,34 +189,34 @@ def _unpack(value: Any, place: str) -> Any:
     record = Record(value, place)
     kind = record.text("type")
     if kind == "numpy":
-        several = np.ndim(record.only("type", "value").value("value")) == 1
+        several = np.ndim(record.require_fields("type", "value").value("value")) == 1
         dtype = np.int64 if several else getattr(record.value("value"), "dtype", None)
         found = record.array("value", dtype, (None,) if several else ())
         return tuple(found.tolist()) if several else found[()]
     if kind == "settings":
-        return _unpack_settings(record.only("type", "name", "fields"), place)
+        return _unpack_settings(record.require_fields("type", "name", "fields"), place)
     if kind == "RandomState":
-        return _unpack_random_state(record.only("type", "keys", "position", "has_gauss", "gauss"))
+        return _unpack_random_state(record.require_fields("type", "keys", "position", "has_gauss", "gauss"))
     if kind == "threshold":
-        return unpack_threshold(record.only("type", "content").value("content"))
+        return unpack_threshold(record.require_fields("type", "content").value("content"))
     if kind == "detector":
-        return _make(record.only("type", "class", "parameters"))
-    raise record.trouble("type", "a known kind of parameter")
+        return _make(record.require_fields("type", "class", "parameters"))
+    raise record.error("type", "a known kind of parameter")
 
 
 def _unpack_settings(record: Record, place: str) -> Any:
     name = record.text("name")
     if name not in _SETTINGS:
-        raise record.trouble("name", f"one of {', '.join(_SETTINGS)}")
+        raise record.error("name", f"one of {', '.join(_SETTINGS)}")
     content = record.part("fields")
     defaults = {field.name: field.default for field in fields(_SETTINGS[name])}
     stored = [field for field in defaults if field in record.value("fields") or field not in _LATER.get(name, ())]
-    content.only(*stored)
+    content.require_fields(*stored)
     values = {field: _unpack(content.value(field), f"{place}.{field}") for field in stored}
     for field, value in values.items():
         if not _is_like(value, defaults[field]):
             like = "None or a number" if defaults[field] is None else f"a value like {defaults[field]!r}"
-            raise content.trouble(field, like)
+            raise content.error(field, like)
     return _SETTINGS[name](**values)
 
 

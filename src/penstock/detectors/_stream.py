@@ -263,7 +263,7 @@ class Stream:
 
     def unpack(self, record: Record) -> None:
         """Bring a stream that has not begun to where `pack` was called."""
-        record.only("n_seen", "missing", "highest", "waiting", "threshold", "warm")
+        record.require_fields("n_seen", "missing", "highest", "waiting", "threshold", "warm")
         p, chosen = self.n_columns, self.settings
         self.n_seen = record.whole("n_seen", least=0)
         self.missing = record.array("missing", np.int64, (p,), least=0, most=self.n_seen).astype(np.intp)
@@ -273,16 +273,16 @@ class Stream:
         self.threshold = unpack_threshold(record.value("threshold"))
         warm = record.optional_part("warm")
         if len(waiting) >= chosen.warmup or (warm is not None and len(waiting)) or len(waiting) > self.n_seen:
-            raise record.trouble("waiting", f"fewer rows than the warm-up needs ({chosen.warmup}), none after it")
+            raise record.error("waiting", f"fewer rows than the warm-up needs ({chosen.warmup}), none after it")
         if np.isnan(waiting).all(axis=1).any():
-            raise record.trouble("waiting", "rows with at least one reading")
+            raise record.error("waiting", "rows with at least one reading")
         self._waiting, self.n_waiting = [waiting], len(waiting)
         if warm is None:
             return
-        warm.only("scaling", "warmup_scores", "n_iter", "n_components", "factors")
+        warm.require_fields("scaling", "warmup_scores", "n_iter", "n_components", "factors")
         self.scaling = unpack_scaling(warm.optional_part("scaling"), p, missing=True)
         if (self.scaling is None) != (chosen.scale is None):
-            raise warm.trouble("scaling", f"what scale={chosen.scale!r} leads to")
+            raise warm.error("scaling", f"what scale={chosen.scale!r} leads to")
         self.warmup_scores = warm.array("warmup_scores", np.float64, (None,), least=0.0, missing=True)
         self.n_iter = warm.whole("n_iter", least=0)
         n_components = warm.whole("n_components", least=1, most=chosen.n_components)

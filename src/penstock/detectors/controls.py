@@ -48,7 +48,7 @@ class NormScore(BaseDetector):
         return {}
 
     def _unpack_model(self, record: Record) -> None:
-        record.only()
+        record.require_fields()
 
 
 class MeanDistance(BaseDetector):
@@ -84,7 +84,7 @@ class MeanDistance(BaseDetector):
         return {"mean": self.mean_}
 
     def _unpack_model(self, record: Record) -> None:
-        self.mean_ = record.only("mean").array("mean", np.float64, (self.n_features_in_,))
+        self.mean_ = record.require_fields("mean").array("mean", np.float64, (self.n_features_in_,))
 
 
 class KNNDistance(BaseDetector):

@@ -121,7 +121,7 @@ class LoMST(BaseDetector):
         }
 
     def _unpack_model(self, record: Record) -> None:
-        record.only("neighbors", "fitted", "tree_lengths", "lowest", "span")
+        record.require_fields("neighbors", "fitted", "tree_lengths", "lowest", "span")
         n = len(self.scores_)
         self.n_neighbors_ = record.whole("neighbors", least=1, most=n - 1)
         self._fitted = unpack_rows(record.part("fitted"), n, self.n_features_in_)

@@ -101,7 +101,7 @@ class _TreeDetector(FactorDetector):
         return {"tree": None if tree is None else pack_tree(tree), "factorisation": super()._pack_model()}
 
     def _unpack_model(self, record: Record) -> None:
-        record.only("tree", "factorisation")
+        record.require_fields("tree", "factorisation")
         packed = record.optional_part("tree")  # None if it was fitted to a graph of the user's
         tree = None if packed is None else unpack_tree(packed, len(self.scores_))
         self._unpack_factorisation(record.part("factorisation"), tree)

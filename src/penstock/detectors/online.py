@@ -508,7 +508,7 @@ class OnlineNSNMF(TrainingScores, BaseEstimator):  # type: ignore[misc]
     def _unpack(self, state: dict[str, Any]) -> None:
         names = ("columns", "stream", "scores", "batch_threshold")
         labels = ("row_labels",) if "row_labels" in state else ()
-        record = Record(state, "fitted").only(*names, *labels)
+        record = Record(state, "fitted").require_fields(*names, *labels)
         unpack_columns(self, record.part("columns"))
         stream = self._new_stream()
         stream.unpack(record.part("stream"))

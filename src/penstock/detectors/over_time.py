@@ -274,19 +274,19 @@ class OverTime(SeriesDetector):
         }
 
     def _unpack_series(self, record: Record) -> OverTimeModel:
-        record.only("detector", "scale", "clock", "layer", "usual")
+        record.require_fields("detector", "scale", "clock", "layer", "usual")
         p, name = self.n_features_in_, type(self._inner()).__name__
         part = record.part("detector")
         if part.text("class") != name:  # before it is made: files may hold detectors in detectors without end
-            raise part.trouble("class", name)
+            raise part.error("class", name)
         detector = restore(record.value("detector"))
         if not detector._has_state() or detector.n_features_in_ != p or len(detector.scores_) > len(self.scores_):
-            raise record.trouble("detector", "fitted to the rows of this file")
+            raise record.error("detector", "fitted to the rows of this file")
         usual = None
         if not self.judges_sensors:
             center, width = record.array("usual", np.float64, (2,))
             if not width > 0:
-                raise record.trouble("usual", "a median and a width above 0")
+                raise record.error("usual", "a median and a width above 0")
             usual = (float(center), float(width))
         lengths = {"p": p, "r": p if usual is None else 1}
         scale, clock = unpack(Scale, record.part("scale"), lengths), unpack(Clock, record.part("clock"), lengths)

@@ -292,7 +292,7 @@ class Detector(BaseDetector):
         }
 
     def _unpack_model(self, record: Record) -> None:
-        record.only("copies", "tree", "parts", "views")
+        record.require_fields("copies", "tree", "parts", "views")
         n = len(self.scores_)
         copies = unpack_copies(record.part("copies"), n)
         tree = unpack_tree(record.part("tree"), n)

@@ -328,7 +328,7 @@ class SeriesDetector(BaseDetector):
         }
 
     def _unpack_model(self, record: Record) -> None:
-        record.only("model", "alone", "as_new", "rate", "later_rate")
+        record.require_fields("model", "alone", "as_new", "rate", "later_rate")
         self.model_ = self._unpack_series(record.part("model"))
         self.alone_ = record.array("alone", np.float64, (len(self.scores_),))
         self.as_new_ = record.array("as_new", np.float64, (len(self.scores_),))
@@ -513,7 +513,7 @@ class SeriesMonitor:
 
 def restore_monitor(state: dict[str, Any]) -> SeriesMonitor:
     """Return the monitor of a state that was read from a file; what does not fit raises a ValueError or the like."""
-    record = Record(state, "monitor").only("detector", "series")
+    record = Record(state, "monitor").require_fields("detector", "series")
     detector = restore(record.value("detector"))
     if not isinstance(detector, SeriesDetector) or not detector._has_state():
         raise StorageError("its detector does not judge series, or is not fitted")

@@ -588,25 +588,25 @@ def _shares(gaps: FloatArray, seen: FloatArray) -> FloatArray:
 def unpack_views(record: Record, copy_of: IndexArray, p: int) -> Composite:
     """Return the views of p columns that `Composite.pack` gave, all of it checked, given which row each row equals."""
     names = ("rows", "encoding", "plain", "logged", "marginal", "standards")
-    draws = record.only(*names, new=dict.fromkeys(("draws", "coarse", "fine"))).optional_part("draws")
+    draws = record.require_fields(*names, new=dict.fromkeys(("draws", "coarse", "fine"))).optional_part("draws")
     times = np.bincount(copy_of)
     m = len(times)
     rows = record.array("rows", np.float64, (m, p), missing=True)
     if np.isnan(rows).all(axis=1).any() or np.isnan(rows).all(axis=0).any():
-        raise record.trouble("rows", "numbers, some of them in each row and each column")
-    part = record.part("encoding").only("unit", "center", "spread")
+        raise record.error("rows", "numbers, some of them in each row and each column")
+    part = record.part("encoding").require_fields("unit", "center", "spread")
     center = part.array("center", np.float64, (p,), least=-1.0, most=1.0)
     constant = np.fmin.reduce(rows, axis=0) == np.fmax.reduce(rows, axis=0)
     encoding = LogEncoding(_positive(part, "unit", p), center, _positive(part, "spread", p), constant)
     encoded = encoding.apply(rows)
-    standards = record.part("standards").only(*_STANDARDS)
+    standards = record.part("standards").require_fields(*_STANDARDS)
     return Composite(
         encoding,
         _unpack_joining(record.part("plain"), rows),
         _unpack_joining(record.part("logged"), encoded),
         _unpack_sampling(record, encoded, np.ones_like(times))
         if draws is None
-        else _unpack_sampling(draws.only("coarse", "fine"), encoded, times),
+        else _unpack_sampling(draws.require_fields("coarse", "fine"), encoded, times),
         _unpack_margins(record.part("marginal"), p),
         Standards(*(_unpack_standard(standards.part(name)) for name in _STANDARDS)),
         1 if draws is None else 2,
@@ -614,7 +614,7 @@ def unpack_views(record: Record, copy_of: IndexArray, p: int) -> Composite:
 
 
 def _unpack_joining(record: Record, rows: FloatArray) -> Joining:
-    record.only("reach", "around", "own", "joins")
+    record.require_fields("reach", "around", "own", "joins")
     m = len(rows)
     around, own = (record.array(name, np.float64, (m,), least=0.0) for name in ("around", "own"))
     joins = record.array("joins", np.int64, (m,), least=0, most=m - 1).astype(np.intp, copy=False)
@@ -631,29 +631,29 @@ def _unpack_sampling(record: Record, encoded: FloatArray, times: IndexArray) -> 
 
 
 def _unpack_margins(record: Record, p: int) -> Margins:
-    record.only(*_MARGINS)
+    record.require_fields(*_MARGINS)
     counts = record.array("counts", np.float64, (p, None), least=0.0)
     if counts.shape[1] < 3:
-        raise record.trouble("counts", "of at least one bin between two empty ones")
+        raise record.error("counts", "of at least one bin between two empty ones")
     low, usual = record.array("low", np.float64, (p,)), record.array("usual", np.float64, (p,), least=0.0)
     return Margins(low, _positive(record, "width", p), counts, _positive(record, "total", p), usual)
 
 
 def _unpack_standard(record: Record) -> LogStandard:
-    record.only("floor", "mean", "spread")
+    record.require_fields("floor", "mean", "spread")
     floor, spread = (record.number(name, least=0.0) for name in ("floor", "spread"))
     mean = record.number("mean")
     if not floor > 0:
-        raise record.trouble("floor", "positive")
+        raise record.error("floor", "positive")
     if not abs(mean) <= _LARGEST_LOG:
-        raise record.trouble("mean", f"that of logarithms, between −{_LARGEST_LOG:g} and {_LARGEST_LOG:g}")
+        raise record.error("mean", f"that of logarithms, between −{_LARGEST_LOG:g} and {_LARGEST_LOG:g}")
     if not _SMALLEST_SPREAD <= spread <= _LARGEST_LOG:
-        raise record.trouble("spread", f"that of logarithms, between {_SMALLEST_SPREAD:g} and {_LARGEST_LOG:g}")
+        raise record.error("spread", f"that of logarithms, between {_SMALLEST_SPREAD:g} and {_LARGEST_LOG:g}")
     return LogStandard(floor, mean, spread)
 
 
 def _positive(record: Record, name: str, length: int) -> FloatArray:
     values: FloatArray = record.array(name, np.float64, (length,), least=0.0)
     if not (values > 0).all():
-        raise record.trouble(name, "positive")
+        raise record.error(name, "positive")
     return values

@@ -202,11 +202,11 @@ class OnlineFactors:
         Distances, which take more memory than all that is in the state, are measured when the next sample comes.
         """
         capacity, p, K = self._shape
-        record = Record(state, "factors").only("rows", "weights", "norms", "H", "U", "V", "n_learnt")
+        record = Record(state, "factors").require_fields("rows", "weights", "norms", "H", "U", "V", "n_learnt")
         rows = record.array("rows", np.float64, (None, p), least=0.0, most=_MOST, missing=True)
         n, above = len(rows), float(np.nextafter(0.0, 1.0))
         if not 1 <= n <= capacity:
-            raise record.trouble("rows", f"1 to {capacity} rows")
+            raise record.error("rows", f"1 to {capacity} rows")
         sizes = {"weights": (n, K), "H": (K, p), "norms": (K,), "U": (K, K), "V": (K, p)}
         least = {"H": above, "norms": above}
         found = {

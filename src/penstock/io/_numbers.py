@@ -22,7 +22,7 @@ from penstock.io._layout import (
     without_groups,
 )
 from penstock.io.quality import BAD_WORDS, MISSING_CODES, codes_for_missing
-from penstock.io.table import Notebook, TableError
+from penstock.io.table import ReadLog, TableError
 
 _EXACT = 2.0**53  # float64 holds every whole number up to this one
 _MARKED = r"([+-]?[\d.,]+(?:[eE][+-]?\d+)?)\s*([GBUgbu])"  # good, bad or uncertain
@@ -70,16 +70,16 @@ class MissingCodes:
 def numbers_and_texts(
     frame: pd.DataFrame,
     names: list[str],
-    notebook: Notebook,
+    log: ReadLog,
     decimal: str = ".",
     thousands: str | None = None,
     codes: MissingCodes | None = None,
 ) -> pd.DataFrame:
     """Return the columns of these names, each as float64 with NaN, or as text with NaN."""
-    reader = ColumnReader(decimal, thousands, codes or MissingCodes(), notebook.source)
+    reader = ColumnReader(decimal, thousands, codes or MissingCodes(), log.source)
     reader.is_alone = frame.shape[1] == 1  # "1 234" may then be two columns
     table = reader.read_frame(frame, names)
-    reader.note(notebook)
+    reader.note(log)
     return table
 
 
@@ -107,15 +107,15 @@ class ColumnReader:
             table = pd.concat([table, pd.DataFrame(others)], axis=1)[names]
         return self.without_numeric_codes(self.without_infinities(table))
 
-    def note(self, notebook: Notebook) -> None:
+    def note(self, log: ReadLog) -> None:
         """Note everything that was counted so far."""
-        notebook.words |= self.words
+        log.words |= self.words
         for kind, (sentence, changed) in _NOTES.items():
             if counts := self.counts.get(kind):
                 total = sum(counts.values())
                 values, columns = counted(total, "value"), in_columns(counts)
                 said = sentence.format(values=values, columns=columns, example=self.examples[kind])
-                notebook.add(kind, said, total, tuple(counts), changed=changed)
+                log.add(kind, said, total, tuple(counts), changed=changed)
 
     def count(self, kind: str, column: str, count: int, example: object = "") -> None:
         columns = self.counts.setdefault(kind, {})

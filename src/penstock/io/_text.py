@@ -34,7 +34,7 @@ from penstock.io._layout import (
     HEAD_BYTES,
     HEAD_LINES,
     NUMBER,
-    Layout,
+    TextLayout,
     decimal_sign,
     find_layout,
     is_enough,
@@ -44,7 +44,7 @@ from penstock.io._layout import (
 )
 from penstock.io._long_text import MOST_EXPECTED, PIECE, read_in_pieces
 from penstock.io._reading_columns import named_reading_columns
-from penstock.io.table import Notebook, TableError
+from penstock.io.table import ReadLog, TableError
 
 LONGEST_LINE = 64 * 2**20  # bytes
 _CHUNK = 2**18
@@ -272,14 +272,14 @@ class Read:
     """A text that was read, and how: others that begin with the same lines can then be read together."""
 
     table: RawTable
-    layout: Layout
+    layout: TextLayout
     encoding: TextEncoding
     above: bytes  # the lines above the first row, as UTF-8
     plain: bool = False  # a file that holds the text as it is
     further: tuple[RawTable, ...] = ()  # tables below the first
 
 
-def read_text(source: TextSource, options: TextOptions, notebook: Notebook) -> Read:
+def read_text(source: TextSource, options: TextOptions, log: ReadLog) -> Read:
     """Read a text as UTF-8, or in the encoding that is given or found, and note which was found."""
     options.check()
     if options.encoding:
@@ -292,18 +292,18 @@ def read_text(source: TextSource, options: TextOptions, notebook: Notebook) -> R
             refuse_foreign(start, source.name)
         encoding = UTF8 if marked is None else TextEncoding(marked)
         if encoding is not UTF8:
-            notebook.add("encoding", f"{source.name} was read as {encoding.name}.", 1, doubt=False)
+            log.add("encoding", f"{source.name} was read as {encoding.name}.", 1, doubt=False)
     try:
-        return _read_as(source, encoding, options, notebook)
+        return _read_as(source, encoding, options, log)
     except WrongEncodingError as error:
         if encoding is not UTF8:
             raise TableError(
                 f"{source.name} is not {encoding.name} ({error}). Name its encoding ({option('encoding')}).", "encoding"
             ) from None
     encoding = find_encoding(_raw_chunks(source))
-    notebook.add("encoding", encoding.note(source.name), 1, doubt=not encoding.sure or encoding.errors != "strict")
+    log.add("encoding", encoding.note(source.name), 1, doubt=not encoding.sure or encoding.errors != "strict")
     try:
-        return _read_as(source, encoding, options, notebook)
+        return _read_as(source, encoding, options, log)
     except WrongEncodingError as error:
         said = f"{source.name} is neither UTF-8 nor {encoding.name} ({error}). Name its encoding"
         raise TableError(f"{said} ({option('encoding')}).", "encoding") from None
@@ -318,7 +318,7 @@ def _raw_chunks(source: TextSource) -> Iterator[bytes]:
             yield chunk
 
 
-def _read_as(source: TextSource, encoding: TextEncoding, options: TextOptions, notebook: Notebook) -> Read:
+def _read_as(source: TextSource, encoding: TextEncoding, options: TextOptions, log: ReadLog) -> Read:
     with CleanBytes(source, encoding) as stream:
         head = stream.head()
     if not head.strip():
@@ -335,13 +335,13 @@ def _read_as(source: TextSource, encoding: TextEncoding, options: TextOptions, n
         lines = _all_lines(source, encoding, layout)
         inner = find_inner_lines(lines, layout)
         if inner.found and not inner.misfits:
-            return _read_parts(source, lines, inner, options, notebook)
+            return _read_parts(source, lines, inner, options, log)
     if ragged is not None:
         raise TableError(str(ragged)) from None
     if options.decimal is None and options.thousands is None:
-        _restore_thousands(frame, names, source, encoding, layout, notebook)
+        _restore_thousands(frame, names, source, encoding, layout, log)
     frame.columns = pd.Index(names)
-    _note_layout(layout, frame, source, options, notebook)
+    _note_layout(layout, frame, source, options, log)
     bare = (re.sub(r"^[\[(]([^\[\]()]*)[\])]$", r"\1", unit.strip()).strip() for unit in layout.units)
     units = {each: unit for each, unit in zip(names, bare, strict=False) if unit not in ("", "-")}
     above = b"".join(line + b"\n" for line in head.split(b"\n", layout.lines_above)[: layout.lines_above])
@@ -349,7 +349,7 @@ def _read_as(source: TextSource, encoding: TextEncoding, options: TextOptions, n
     return Read(table, layout, encoding, above, source.path is not None)
 
 
-def _read_parts(source: TextSource, lines: list[str], inner: InnerLines, options: TextOptions, log: Notebook) -> Read:
+def _read_parts(source: TextSource, lines: list[str], inner: InnerLines, options: TextOptions, log: ReadLog) -> Read:
     """Read a text without the lines that are no rows, and each of its tables by itself."""
     said = {
         "remarks": (inner.remarks, "{lines} among the rows of {name} left out: {first} …"),
@@ -373,13 +373,13 @@ def _read_parts(source: TextSource, lines: list[str], inner: InnerLines, options
     return replace(reads[0], further=further)
 
 
-def _all_lines(source: TextSource, encoding: TextEncoding, layout: Layout) -> list[str]:
+def _all_lines(source: TextSource, encoding: TextEncoding, layout: TextLayout) -> list[str]:
     with CleanBytes(source, encoding, layout.width, layout.separator) as stream:
         stream.head()
         return b"".join(stream).decode(errors="replace").split("\n")
 
 
-def _may_hold_headers(frame: pd.DataFrame, layout: Layout) -> bool:
+def _may_hold_headers(frame: pd.DataFrame, layout: TextLayout) -> bool:
     """Return whether there seem to be headers among the rows, which make texts of columns of numbers."""
     first = frame[0]
     if layout.names is None or not layout.has_data or layout.width < 2 or first.dtype.kind in "iufb":
@@ -393,7 +393,7 @@ def _may_hold_headers(frame: pd.DataFrame, layout: Layout) -> bool:
 
 
 def _read_checked(
-    source: TextSource, encoding: TextEncoding, layout: Layout, names: list[str] | None = None
+    source: TextSource, encoding: TextEncoding, layout: TextLayout, names: list[str] | None = None
 ) -> pd.DataFrame:
     """Return all rows; TableError if there are none, RaggedError if a line has too few or too many fields.
 
@@ -473,13 +473,15 @@ def _plain_rows(path: Path, example: Read, options: TextOptions) -> bytes | None
     return body + b"\n"
 
 
-def column_names(layout: Layout, name: str) -> tuple[list[str], tuple[str, ...]]:
+def column_names(layout: TextLayout, name: str) -> tuple[list[str], tuple[str, ...]]:
     """Return the names of all columns, and those of columns without one."""
     given = layout.names or ()
     return own_names([given[number] if number < len(given) else "" for number in range(layout.width)], name)
 
 
-def _read_readings(source: TextSource, encoding: TextEncoding, layout: Layout, names: list[str]) -> pd.DataFrame | None:
+def _read_readings(
+    source: TextSource, encoding: TextEncoding, layout: TextLayout, names: list[str]
+) -> pd.DataFrame | None:
     """Read a long text with a row for each reading in pieces; None if it is none, or cannot be read so."""
     tag, value, _ = named_reading_columns(names)
     if source.most_bytes < _LONG or not tag or not value:
@@ -500,7 +502,7 @@ def _read_readings(source: TextSource, encoding: TextEncoding, layout: Layout, n
         return read_in_pieces(pieces, min(rows, MOST_EXPECTED))
 
 
-def _read_frame(source: TextSource, encoding: TextEncoding, layout: Layout) -> pd.DataFrame:
+def _read_frame(source: TextSource, encoding: TextEncoding, layout: TextLayout) -> pd.DataFrame:
     """Pass the rows to pandas; of a large file, once it is checked, the path, as pandas then reads in parallel.
 
     A text that may become too large is checked first too, before pandas keeps any of it.
@@ -521,7 +523,7 @@ def _read_frame(source: TextSource, encoding: TextEncoding, layout: Layout) -> p
 
 
 @contextmanager
-def _rows(source: TextSource, encoding: TextEncoding, layout: Layout) -> Iterator[CleanBytes]:
+def _rows(source: TextSource, encoding: TextEncoding, layout: TextLayout) -> Iterator[CleanBytes]:
     """Open the text below the header."""
     with CleanBytes(source, encoding, layout.width, layout.separator) as stream:
         lines = stream.head().split(b"\n", layout.lines_above)[: layout.lines_above]
@@ -530,7 +532,7 @@ def _rows(source: TextSource, encoding: TextEncoding, layout: Layout) -> Iterato
 
 
 def _parse(
-    readable: CleanBytes | str, source: TextSource, encoding: TextEncoding, layout: Layout, **more: Any
+    readable: CleanBytes | str, source: TextSource, encoding: TextEncoding, layout: TextLayout, **more: Any
 ) -> pd.DataFrame:
     try:
         with warnings.catch_warnings():
@@ -562,12 +564,12 @@ def _parse(
         raise TableError(said) from None
 
 
-def _refuse_ragged(source: TextSource, encoding: TextEncoding, layout: Layout) -> None:
+def _refuse_ragged(source: TextSource, encoding: TextEncoding, layout: TextLayout) -> None:
     with _rows(source, encoding, layout) as stream:
         refuse_ragged(stream, layout.separator, layout.width, source.name, layout.lines_above)
 
 
-def _restore_texts(frame: pd.DataFrame, source: TextSource, encoding: TextEncoding, layout: Layout) -> None:
+def _restore_texts(frame: pd.DataFrame, source: TextSource, encoding: TextEncoding, layout: TextLayout) -> None:
     """Read columns again as text where pandas, which reads in pieces, found text in one and numbers in another."""
     objects = [number for number, kind in zip(frame.columns, frame.dtypes, strict=True) if kind.kind == "O"]
     mixed = [number for number in objects if pd.api.types.infer_dtype(frame[number]).startswith("mixed")]
@@ -580,7 +582,7 @@ def _restore_texts(frame: pd.DataFrame, source: TextSource, encoding: TextEncodi
 
 
 def _restore_thousands(
-    frame: pd.DataFrame, names: list[str], source: TextSource, encoding: TextEncoding, layout: Layout, log: Notebook
+    frame: pd.DataFrame, names: list[str], source: TextSource, encoding: TextEncoding, layout: TextLayout, log: ReadLog
 ) -> None:
     """Read columns again in which the sign of decimals stands between thousands: 1.005 is 1005, as 995 has no sign.
 
@@ -653,23 +655,23 @@ def _blocks(column: pd.Series[Any]) -> Iterator[FloatArray]:
 
 
 def _note_layout(
-    layout: Layout, frame: pd.DataFrame, source: TextSource, options: TextOptions, notebook: Notebook
+    layout: TextLayout, frame: pd.DataFrame, source: TextSource, options: TextOptions, log: ReadLog
 ) -> None:
     if layout.preamble:
         above, first = counted(len(layout.preamble), "line"), quoted(layout.preamble[0])
-        notebook.add("preamble", f"{above} above the table in {source.name} left out: {first} …", len(layout.preamble))
+        log.add("preamble", f"{above} above the table in {source.name} left out: {first} …", len(layout.preamble))
     if layout.names is None:
         called = listed(frame.columns, most=2)
-        notebook.add("no header", f"{source.name} has no header; its columns are called {called}.", layout.width)
+        log.add("no header", f"{source.name} has no header; its columns are called {called}.", layout.width)
     below = (("units", "A line of units", layout.units), ("description", "A second line", layout.description))
     for kind, what, fields in below:
         if fields:
             shown = listed([text.strip() for text in fields if text.strip()], most=5)
-            notebook.add(kind, f"{what} below the header of {source.name} is no row: {shown}.", 1)
+            log.add(kind, f"{what} below the header of {source.name} is no row: {shown}.", 1)
     if layout.separator == " " and options.separator is None:
-        notebook.add("blanks", f"{source.name} was read with blanks between its columns.", 1)
+        log.add("blanks", f"{source.name} was read with blanks between its columns.", 1)
     if layout.decimal == "," and options.decimal is None:
-        notebook.add("decimal comma", f"{source.name} was read with a decimal comma.", 1)
+        log.add("decimal comma", f"{source.name} was read with a decimal comma.", 1)
 
 
 def all_lines_fit(chunks: Iterable[bytes], separator: str, width: int) -> bool:

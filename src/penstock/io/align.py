@@ -134,10 +134,10 @@ class Alignment:
     def restore(cls, state: Any) -> Alignment:
         """Return the alignment of a state from a file; a StorageError if something does not fit."""
         record = state if isinstance(state, Record) else Record(state, "alignment")
-        record.only("step", "origin", "names", "intervals", "holds", "means")
+        record.require_fields("step", "origin", "names", "intervals", "holds", "means")
         names = record.value("names")
         if type(names) is not list or not all(type(name) is str for name in names):
-            raise record.trouble("names", "a list of texts")
+            raise record.error("names", "a list of texts")
         p = len(names)
         intervals, holds = (
             record.array(name, np.int64, (p,), least=0, most=_FARTHEST).tolist() for name in ("intervals", "holds")
@@ -386,7 +386,7 @@ class Aligner:
     def restore(cls, state: Any) -> Aligner:
         """Return the aligner of a state from a file; a StorageError if something does not fit."""
         record = state if isinstance(state, Record) else Record(state, "aligner")
-        record.only(
+        record.require_fields(
             "alignment", "late", "most_waiting", "closed_early", "rows", "marks", "codes", "times", "values",
             "last_values", "last_times", "shares",
         )  # fmt: skip
@@ -402,10 +402,10 @@ class Aligner:
         oldest = int(steps.min()) if n else -_NEVER
         sound = n <= most and marks[TOO_LATE] >= 0 and 0 <= marks[LATE_CODE] < p and marks[OLDEST] == oldest
         if not sound or marks[CLOSED] >= oldest or (n and marks[NEWEST] < times.max()):
-            raise record.trouble("marks", "those of the readings that wait")
+            raise record.error("marks", "those of the readings that wait")
         values = record.value("values")
         if not isinstance(values, np.ndarray) or values.dtype != np.float64 or values.shape != (n,):
-            raise record.trouble("values", f"float64 of shape ({n},)")
+            raise record.error("values", f"float64 of shape ({n},)")
         maker = aligner._maker
         maker.rows = record.whole("rows", least=0, most=2**53)
         maker.last_values = record.array("last_values", np.float64, (p,), missing=True)

@@ -22,7 +22,7 @@ from penstock.io._row_values import Columns, LineError, TableOptions, to_number
 from penstock.io.align import AlignedRows, AlignedTag, Aligner, Alignment
 from penstock.io.feeds import InputError
 from penstock.io.quality import BAD_WORDS
-from penstock.io.rows import Batch, Fault, RowSource
+from penstock.io.rows import BadLine, Batch, RowSource
 from penstock.io.table import Note
 from penstock.io.times import TimeReader
 
@@ -89,7 +89,7 @@ class Aligning:
         if reader is None or batch.seconds is None:
             if len(batch.lines):
                 reason = "there is no time that can be read, and readings are put into rows by their times"
-                batch.faults.append(Fault("the stream", batch.lines[0], reason))
+                batch.faults.append(BadLine("the stream", batch.lines[0], reason))
             return self._rows(None, batch, reader, 0, [])
         before = self._aligner.too_late
         codes, times, values = self._long(batch, columns) if columns.reading else self._wide(batch, columns)
@@ -167,7 +167,7 @@ class Aligning:
                     continue  # a tag that the model does not have
                 values.append(math.nan if bad[place] else self._value(name, value[place]))
             except LineError as error:
-                batch.faults.append(Fault("the stream", batch.lines[place], str(error)))
+                batch.faults.append(BadLine("the stream", batch.lines[place], str(error)))
                 continue
             codes.append(code)
             kept.append(place)
@@ -295,7 +295,7 @@ class AlignedSource:
             )
         return made if len(made.lines) or made.faults or made.remarks or made.readings else None
 
-    def fault(self, line: int, reason: str) -> Fault:
+    def fault(self, line: int, reason: str) -> BadLine:
         """Return the report on a line that cannot be used."""
         return self._source.fault(line, reason)
 

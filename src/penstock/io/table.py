@@ -95,7 +95,7 @@ class TagNote:
     last: pd.Timestamp
 
 
-class Notebook:
+class ReadLog:
     """Collect notes while a table is read; if `strict`, raise at the first that is about a change."""
 
     def __init__(self, source: str, strict: bool = False) -> None:

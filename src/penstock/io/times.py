@@ -22,7 +22,7 @@ from penstock._messages import counted, listed, option, quoted
 from penstock._types import BoolArray, FloatArray
 from penstock.io._layout import is_missing
 from penstock.io._time_texts import NAIVE, IntArray, TextTimes, Times, is_clock_alone, read_times, with_dates
-from penstock.io.table import Notebook, TableError
+from penstock.io.table import ReadLog, TableError
 
 EARLIEST, LATEST = np.datetime64("1900-01-01", "us"), np.datetime64("2200-01-01", "us")
 COUNT = "seconds from a start of their own"
@@ -95,21 +95,21 @@ class TimeReader:
 
     @classmethod
     def learn(
-        cls, values: Sequence[Any], options: TimeOptions | None = None, notebook: Notebook | None = None
+        cls, values: Sequence[Any], options: TimeOptions | None = None, log: ReadLog | None = None
     ) -> TimeReader | None:
         """Return the reader of times, from a sample of them as they are written; None if they are no times.
 
         Numbers that are no dates count seconds from a start of their own. If nothing tells the day from the month, the
-        `notebook` has a note of it.
+        `log` has a note of it.
         """
         options = options or TimeOptions()
         column = _as_column(values)
         read = column_times(column, options)
-        if notebook is not None:
-            notebook.notes = [note for note in notebook.notes if note.kind != "ambiguous dates"]
-            about = Notebook(notebook.source)
+        if log is not None:
+            log.notes = [note for note in log.notes if note.kind != "ambiguous dates"]
+            about = ReadLog(log.source)
             read.note("time", about)
-            notebook.notes += [note for note in about.notes if note.kind == "ambiguous dates"]
+            log.notes += [note for note in about.notes if note.kind == "ambiguous dates"]
         if read.share >= _ENOUGH:
             return read.reader(options.zone)
         counts = column.dtype.kind == "f" and bool((column.abs() < _LONGEST_COUNT).any())
@@ -280,32 +280,32 @@ class ColumnTimes:
         day_first = None if self.text is None else self.text.day_first
         return TimeReader(self.unit, self.format, day_first, zoned, None if zone is None else str(zone))
 
-    def index(self, zone: dt.tzinfo | None, name: str, notebook: Notebook) -> pd.DatetimeIndex:
+    def index(self, zone: dt.tzinfo | None, name: str, log: ReadLog) -> pd.DatetimeIndex:
         """Return the times as an index, in a zone if there is one; those outside 1900 to 2200 are missing."""
         if self.typed is not None:
-            return _in_zone(self._bounded(self.typed, name, notebook), zone, name, notebook)
+            return _in_zone(self._bounded(self.typed, name, log), zone, name, log)
         assert self.times is not None
         assert self.offsets is not None
-        times = self._bounded(pd.DatetimeIndex(self.times), name, notebook).to_numpy()
-        return _with_zone(times, self.offsets, zone, name, notebook)
+        times = self._bounded(pd.DatetimeIndex(self.times), name, log).to_numpy()
+        return _with_zone(times, self.offsets, zone, name, log)
 
-    def _bounded(self, index: pd.DatetimeIndex, name: str, notebook: Notebook) -> pd.DatetimeIndex:
+    def _bounded(self, index: pd.DatetimeIndex, name: str, log: ReadLog) -> pd.DatetimeIndex:
         plain = index if index.tz is None else index.tz_convert(None)
         outside = np.asarray(index.notna()) & ~_in_bounds(plain.to_numpy())
         if not outside.any():
             return index
         said = f"{counted(int(outside.sum()), 'time')} in column {quoted(name)} before 1900 or after 2200 taken as"
-        notebook.add("times out of bounds", f"{said} missing.", int(outside.sum()), (name,), changed=True)
+        log.add("times out of bounds", f"{said} missing.", int(outside.sum()), (name,), changed=True)
         return pd.DatetimeIndex(index.where(~outside))
 
-    def note(self, name: str, notebook: Notebook) -> None:
+    def note(self, name: str, log: ReadLog) -> None:
         """Note what was decided about the time."""
         column, read = f"column {quoted(name)}", self.text
         if self.unit:
-            notebook.add("time from numbers", f"Column {quoted(name)} was read as {self.unit}.", 1, (name,))
+            log.add("time from numbers", f"Column {quoted(name)} was read as {self.unit}.", 1, (name,))
         if self.carried:
             said = f"{counted(self.carried, 'time')} in {column} without a date: the date of the last row that has one"
-            notebook.add("dates carried on", f"{said} is taken.", self.carried, (name,), changed=True)
+            log.add("dates carried on", f"{said} is taken.", self.carried, (name,), changed=True)
         if read is None:
             return
         if read.day_first is not None and read.decided_by != "you":
@@ -318,18 +318,18 @@ class ColumnTimes:
                 "custom": f"though nothing tells the day from the month; {other} changes it",
             }[read.decided_by]
             kind = "day and month" if read.decided_by in ("values", "model") else "ambiguous dates"
-            notebook.add(kind, f"Dates in {column} were read with the {order}, {why}.", len(read.times), (name,))
+            log.add(kind, f"Dates in {column} were read with the {order}, {why}.", len(read.times), (name,))
         if read.contradictions:
             said = f"{counted(read.contradictions, 'date')} in {column} taken as missing, as day and month would have"
             said = f"{said} to be the other way round."
-            notebook.add("contradictory dates", said, read.contradictions, (name,), changed=True)
+            log.add("contradictory dates", said, read.contradictions, (name,), changed=True)
         if len(read.ways) > 1:
             shown = ", ".join(quoted(way) for way in list(read.ways.values())[:3])
             said = f"Times in {column} are written in {len(read.ways)} ways (with 0 for any number: {shown})."
-            notebook.add("mixed time formats", said, len(read.ways), (name,))
+            log.add("mixed time formats", said, len(read.ways), (name,))
         if read.shortened:
             said = f"{counted(read.shortened, 'time')} in {column} cut to microseconds."
-            notebook.add("shortened times", said, read.shortened, (name,), changed=True)
+            log.add("shortened times", said, read.shortened, (name,), changed=True)
 
 
 def column_times(column: pd.Series[Any], options: TimeOptions) -> ColumnTimes:
@@ -578,19 +578,17 @@ def _both_hours(index: pd.DatetimeIndex, zone: dt.tzinfo | None) -> tuple[pd.Dat
     return first, second
 
 
-def _with_zone(
-    times: Times, offsets: IntArray, zone: dt.tzinfo | None, column: str, notebook: Notebook
-) -> pd.DatetimeIndex:
+def _with_zone(times: Times, offsets: IntArray, zone: dt.tzinfo | None, column: str, log: ReadLog) -> pd.DatetimeIndex:
     """Return times as an index: local times as they are, times with an offset in that offset; or both in `zone`."""
     there = ~np.isnat(times)
     aware = offsets[there] != NAIVE
     if aware.any() and not aware.all():
         raise TableError(
-            f"{notebook.source}: of the time stamps in column {quoted(column)}, {int(aware.sum()):,} have an offset "
+            f"{log.source}: of the time stamps in column {quoted(column)}, {int(aware.sum()):,} have an offset "
             f"from UTC and {int((~aware).sum()):,} have none. Give all of them one, or none."
         )
     if not aware.any():
-        return _in_zone(pd.DatetimeIndex(times), zone, column, notebook)
+        return _in_zone(pd.DatetimeIndex(times), zone, column, log)
     index = pd.DatetimeIndex(times).tz_localize("UTC")
     if zone is not None:
         return index.tz_convert(zone)
@@ -602,11 +600,11 @@ def _with_zone(
     shown = ", ".join(f"{offset} ({count:,})" for offset, count in zip(written, counts, strict=False))
     said = f"The time stamps in column {quoted(column)} have {len(different)} offsets from UTC: {shown}. They are now"
     said = f"{said} in UTC; another zone can be set ({option('timezone')})."
-    notebook.add("mixed offsets", said, len(different), (column,), changed=True)
+    log.add("mixed offsets", said, len(different), (column,), changed=True)
     return index
 
 
-def _in_zone(index: pd.DatetimeIndex, zone: dt.tzinfo | None, column: str, notebook: Notebook) -> pd.DatetimeIndex:
+def _in_zone(index: pd.DatetimeIndex, zone: dt.tzinfo | None, column: str, log: ReadLog) -> pd.DatetimeIndex:
     """Put local times into a zone, if there is one, and note what daylight saving does to them."""
     if zone is None:
         return index
@@ -618,7 +616,7 @@ def _in_zone(index: pd.DatetimeIndex, zone: dt.tzinfo | None, column: str, noteb
     if skipped:
         said = f"{counted(skipped, 'time stamp')} in column {quoted(column)} moved to the end of an hour that is left"
         said = f"{said} out in {zone}, where clocks are set forward. Check that this is the zone."
-        notebook.add("times that do not exist", said, skipped, (column,), changed=True)
+        log.add("times that do not exist", said, skipped, (column,), changed=True)
     twice = np.asarray((first != second) & there)
     if not twice.any():
         return first
@@ -639,5 +637,5 @@ def _in_zone(index: pd.DatetimeIndex, zone: dt.tzinfo | None, column: str, noteb
     said = (
         f"{counted(len(rows), 'time stamp')} in column {quoted(column)} in an hour that comes twice in {zone}: {how}."
     )
-    notebook.add("daylight saving", said, len(rows), (column,), changed=not settled, doubt=not settled)
+    log.add("daylight saving", said, len(rows), (column,), changed=not settled, doubt=not settled)
     return index.tz_localize(zone, ambiguous=~later, nonexistent="shift_forward")

@@ -139,7 +139,7 @@ class FittedScorer:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        record = Record(state, "state").only("threshold", "modes", "detectors", new={"series": None})
+        record = Record(state, "state").require_fields("threshold", "modes", "detectors", new={"series": None})
         if record.value("threshold") is not None:
             self._threshold = unpack_threshold(record.value("threshold"))
         self._modes.restore(record.part("modes"))
@@ -356,7 +356,7 @@ class _Series:
         return {"judged": self.judged, "monitor": self.monitor.state()}
 
     def restore(self, record: Record) -> None:
-        record.only("judged", "monitor")
+        record.require_fields("judged", "monitor")
         self.judged = record.whole("judged", least=0)
         self.monitor.restore(record.value("monitor"))
 
@@ -401,7 +401,7 @@ class _ModeFollower:
         return {"rows": self.rows, "last": self._last, "settled": self._settled}
 
     def restore(self, record: Record) -> None:
-        record.only("rows", "last", "settled")
+        record.require_fields("rows", "last", "settled")
         self.rows = record.whole("rows", least=0)
         self._last = None if record.value("last") is None else record.text("last")
         self._settled = None if record.value("settled") is None else record.whole("settled", least=-(2**63))

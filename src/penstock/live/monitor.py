@@ -18,9 +18,9 @@ from penstock._messages import listed
 from penstock._parameters import ParameterError
 from penstock._types import StreamScores
 from penstock.io import (
+    BadLine,
     Batch,
     Columns,
-    Fault,
     Feed,
     InputError,
     JsonLinesSink,
@@ -69,7 +69,7 @@ class Observer:
     """Functions that are called while a stream is monitored; each is optional."""
 
     verdicts: Callable[[Counts, Batch, StreamScores], None] = lambda counts, batch, scores: None
-    fault: Callable[[Fault], None] = lambda fault: None
+    fault: Callable[[BadLine], None] = lambda fault: None
     warning: Callable[[str], None] = lambda text: None
     idle: Callable[[], None] = lambda: None
 

@@ -26,7 +26,7 @@ from typing import Any
 from penstock._messages import counted, duration_in_words
 from penstock._parameters import ParameterError
 from penstock.explain import REASONS, Label
-from penstock.io import Batch, Fault, InputError, open_feed
+from penstock.io import BadLine, Batch, InputError, open_feed
 from penstock.live.alarm_records import label_alarm
 from penstock.live.alarms import Alarm, Change, Event, Notification, Verdict
 from penstock.live.assets import MOST_FAULTS, Asset, Book, known_labels
@@ -582,7 +582,7 @@ class Service:
             source = "the file" if delivery is None else delivery.source
             failed = dict.fromkeys(bad, "it could not be scored, and was set aside")
             why = {at: text for at, text in {**refused, **failed}.items() if start <= at < stop}
-            faults = [*batch.faults, *(Fault("the rows", at - start + 1, text) for at, text in why.items())]
+            faults = [*batch.faults, *(BadLine("the rows", at - start + 1, text) for at, text in why.items())]
             mine = [at for at in why if at in bad]
             texts = [(record.name, source, asset.row_text(batch, at - start), bad[at]) for at in mine]
             work.quarantined += texts

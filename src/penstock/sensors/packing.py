@@ -102,7 +102,7 @@ def unpack(cls: type[T], record: Record, lengths: dict[str, int]) -> T:
     record : from a file.
     lengths : known lengths, at least "p" and "r"; others are noted when they are first met.
     """
-    record.only(*_FIELDS[cls])
+    record.require_fields(*_FIELDS[cls])
     values: dict[str, Any] = {}
     for name, kind in _FIELDS[cls].items():
         bounds = _LEAST_OF.get((cls, name)), np.inf if cls in _IN_UNITS_OF_USERS else _LARGEST
@@ -145,11 +145,11 @@ def _unpack_field(
     elif kind == "label":
         value = record.value(name)
         if not isinstance(value, str | int | float | None):
-            raise record.trouble(name, "a text or a number")
+            raise record.error(name, "a text or a number")
     elif kind is float:
         value = record.number(name, least=-largest if least is None else least, infinite=name == "gap")
         if value > largest:
-            raise record.trouble(name, f"a number ≤ {largest:g}")
+            raise record.error(name, f"a number ≤ {largest:g}")
     elif kind is int:
         value = record.whole(name, least=int(least or 0), most=_MOST)
     elif kind is bool:

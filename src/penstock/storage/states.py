@@ -392,7 +392,7 @@ class Record:
         self._content: dict[str, Any] = content
         self.place = place
 
-    def only(self, *names: str, new: Mapping[str, Any] | None = None) -> Record:
+    def require_fields(self, *names: str, new: Mapping[str, Any] | None = None) -> Record:
         """Raise unless the fields are exactly these. Old files lack the `new` ones and get their values."""
         self._content = dict(new or {}) | self._content
         names = (*names, *(new or {}))
@@ -416,27 +416,27 @@ class Record:
     def flag(self, name: str) -> bool:
         value = self.value(name)
         if type(value) is not bool:
-            raise self.trouble(name, "True or False")
+            raise self.error(name, "True or False")
         return value
 
     def text(self, name: str) -> str:
         value = self.value(name)
         if type(value) is not str:
-            raise self.trouble(name, "text")
+            raise self.error(name, "text")
         return value
 
     def whole(self, name: str, *, least: int, most: int | None = None) -> int:
         """Return a whole number between two bounds."""
         value = self.value(name)
         if type(value) is not int or value < least or (most is not None and value > most):
-            raise self.trouble(name, f"a whole number ≥ {least}" + (f" and ≤ {most}" if most is not None else ""))
+            raise self.error(name, f"a whole number ≥ {least}" + (f" and ≤ {most}" if most is not None else ""))
         return value
 
     def number(self, name: str, *, least: float = -math.inf, infinite: bool = False) -> float:
         """Return a float ≥ `least`; never NaN, and finite unless infinities are allowed."""
         value = self.value(name)
         if type(value) is not float or not value >= least or not (infinite or math.isfinite(value)):
-            raise self.trouble(name, f"a {'' if infinite else 'finite '}number" + _bounds(least, math.inf))
+            raise self.error(name, f"a {'' if infinite else 'finite '}number" + _bounds(least, math.inf))
         return value
 
     def array(
@@ -454,7 +454,7 @@ class Record:
         fits = isinstance(value, np.ndarray) and value.dtype == wanted and value.ndim == len(shape)
         if not fits or any(length not in (None, found) for length, found in zip(shape, value.shape, strict=True)):
             lengths = ", ".join("any" if length is None else str(length) for length in shape)
-            raise self.trouble(name, f"{wanted} of shape ({lengths})")
+            raise self.error(name, f"{wanted} of shape ({lengths})")
         seen = value[~np.isnan(value)] if missing else value
         if seen.size and wanted.kind != "b":
             low, high = seen.min(), seen.max()  # NaN, if there is one, and then no comparison holds
@@ -463,7 +463,7 @@ class Record:
         result: NDArray[Any] = value
         return result
 
-    def trouble(self, name: str, expected: str) -> StorageError:
+    def error(self, name: str, expected: str) -> StorageError:
         """Return the error to raise where a field is not what it should be."""
         value = self.value(name)
         found = f"{value.dtype} of shape {value.shape}" if isinstance(value, np.ndarray) else f"{value!r:.80}"

@@ -132,7 +132,7 @@ class Threshold(BaseEstimator, ABC):  # type: ignore[misc]
         before = self.__dict__.copy()
         try:
             self._begin_again()
-            self._restore(Record(state, f"state of {type(self).__name__}").only(*self._state()))
+            self._restore(Record(state, f"state of {type(self).__name__}").require_fields(*self._state()))
         except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)

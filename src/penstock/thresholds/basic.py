@@ -268,9 +268,9 @@ class TopN(Threshold):
         scores = state.array("scores", np.float64, (None,))
         positions = state.array("positions", np.int64, (len(scores),), least=0, most=self._seen - 1)
         if len(scores) > self.n:
-            raise state.trouble("scores", f"at most n = {self.n} numbers")
+            raise state.error("scores", f"at most n = {self.n} numbers")
         if len(np.unique(positions)) < len(positions):
-            raise state.trouble("positions", "different numbers")
+            raise state.error("positions", "different numbers")
         order = np.lexsort((-positions, scores))  # an ordered list is a heap
         self._heap = list(zip(scores[order].tolist(), (-positions[order]).tolist(), strict=True))
         if len(self._heap) == self.n:

@@ -184,12 +184,12 @@ class PeaksOverThreshold(Threshold):
     def _restore(self, state: Record) -> None:
         calibration = state.array("calibration", np.float64, (None,))
         if len(calibration) >= self.n_calibration:
-            raise state.trouble("calibration", f"fewer than n_calibration = {self.n_calibration} numbers")
+            raise state.error("calibration", f"fewer than n_calibration = {self.n_calibration} numbers")
         self._calibration = calibration.tolist()
         self._excesses = state.array("excesses", np.float64, (None,), least=5e-324).copy()
         n = len(self._excesses)
         if n > self.max_peaks:
-            raise state.trouble("excesses", f"at most max_peaks = {self.max_peaks} numbers")
+            raise state.error("excesses", f"at most max_peaks = {self.max_peaks} numbers")
         self._ceilings = state.array("ceilings", np.float64, (n,), least=0.0).copy()
         self._gaps = state.array("gaps", np.int64, (n,), least=1, most=LARGEST_COUNT).copy()
         self._since_peak = state.whole("since_peak", least=0, most=LARGEST_COUNT)
@@ -288,7 +288,7 @@ class DriftingPeaks(PeaksOverThreshold):
         recent = state.array("recent", np.float64, (None,))
         begun = len(self._calibration) > 0 or not math.isnan(self._limit)
         if len(recent) > self.depth or (begun and len(recent) < self.depth):
-            raise state.trouble("recent", f"depth = {self.depth} numbers")
+            raise state.error("recent", f"depth = {self.depth} numbers")
         self._recent.extend(recent.tolist())
         if len(recent):
             self._follow()

@@ -92,7 +92,7 @@ class RollingQuantile(Threshold):
     def _restore(self, state: Record) -> None:
         scores = state.array("scores", np.float64, (None,))
         if len(scores) > self.window:
-            raise state.trouble("scores", f"at most window = {self.window} numbers")
+            raise state.error("scores", f"at most window = {self.window} numbers")
         self._arrived.extend(scores.tolist())
         self._ordered = sorted(self._arrived)
         self._above = most_above(len(scores), self.rate)
