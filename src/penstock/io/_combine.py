@@ -136,13 +136,18 @@ def without_fillers(raw: RawTable, log: ReadLog) -> RawTable:
     return replace(raw, frame=frame.drop(columns=[*empty, *numbered])) if empty or numbered else raw
 
 
+def one_below_other(tables: Sequence[RawTable], name: str) -> RawTable:
+    """Return the rows of tables with the same columns as one table."""
+    return replace(tables[0], name=name, frame=pd.concat([table.frame for table in tables], ignore_index=True))
+
+
 def with_file_names(tables: list[RawTable], options: TimeOptions) -> list[RawTable]:
     """Return one table with the names of the files as tags, if each has the time and values of one tag, at one time.
 
     Files whose times follow each other are parts of one record, and stay as they are.
     """
     tag, value, _ = named_reading_columns(tables[0].frame.columns)
-    if len(tables) < 2 or tag or not value or not _have_same_columns(tables):
+    if len(tables) < 2 or tag or not value or not have_same_columns(tables):
         return tables
     try:
         clocks = [find_clock(table.frame, options, {value}, ReadLog(table.name)) for table in tables]
@@ -152,8 +157,10 @@ def with_file_names(tables: list[RawTable], options: TimeOptions) -> list[RawTab
     if len(spans) < len(tables) or any(later[0] > before[1] for before, later in pairwise(spans)):
         return tables
     tags = [Path(table.name.removesuffix(".gz")).stem for table in tables]
-    frames = [table.frame.assign(**{"file name": tag}) for table, tag in zip(tables, tags, strict=True)]
-    return [replace(tables[0], name=f"{len(tables)} files", frame=pd.concat(frames, ignore_index=True))]
+    named = [
+        replace(each, frame=each.frame.assign(**{"file name": tag})) for each, tag in zip(tables, tags, strict=True)
+    ]
+    return [one_below_other(named, f"{len(tables)} files")]
 
 
 def spread_tags(raw: RawTable, options: TimeOptions, taken: Collection[str], plan: JoinPlan, log: ReadLog) -> Area:
@@ -393,14 +400,13 @@ def _appended(tables: Sequence[Area], log: ReadLog) -> list[Area]:
         if len(group) == 1:
             areas.append(group[0])
             continue
-        frame = pd.concat([table.frame for table in group], ignore_index=True)
         said = f"{len(group)} files with the same columns were put one after the other."
         log.add("appended files", said, len(group))
         name = group[0].name if len(groups) == 1 else f"{group[0].name} and {len(group) - 1:,} more"
         decimal = "," if any(table.decimal == "," for table in group) else "."
         lengths = tuple(len(table.frame) for table in group)
         files = tuple(table.name for table in group)
-        areas.append(replace(group[0], name=name, frame=frame, decimal=decimal, lengths=lengths, files=files))
+        areas.append(replace(one_below_other(group, name), decimal=decimal, lengths=lengths, files=files))
     return [*areas, *merge_periods(readings, log)]
 
 
@@ -470,7 +476,7 @@ def _joined(
     return Combined(frame.reset_index(drop=True), clock, decimal, (len(stamps),), units)
 
 
-def _have_same_columns(tables: Sequence[Area]) -> bool:
+def have_same_columns(tables: Sequence[Area]) -> bool:
     return all(set(table.names) == set(tables[0].names) for table in tables)
 
 
@@ -524,7 +530,7 @@ def records_among(tables: list[Area], options: TimeOptions, taken: Collection[st
 
     If no table has a time, all are kept: which belong together is then not known.
     """
-    if _have_same_columns(tables):
+    if have_same_columns(tables):
         return tables
     is_record = [isinstance(table, TagReadings) or _is_record(table, options, taken) for table in tables]
     records = [table for table, has_time in zip(tables, is_record, strict=True) if has_time]

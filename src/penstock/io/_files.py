@@ -25,7 +25,14 @@ import pandas as pd
 
 from penstock._messages import listed, option, quoted
 from penstock.io._clock import seems_clock_alone, seems_dated
-from penstock.io._combine import RawTable, own_names, with_names, without_fillers
+from penstock.io._combine import (
+    RawTable,
+    have_same_columns,
+    one_below_other,
+    own_names,
+    with_names,
+    without_fillers,
+)
 from penstock.io._layout import GZIP, PARQUET, ZIPPED, kind_of_file
 from penstock.io._text import Read, TextOptions, TextSource, most_cells, read_alike, read_text
 from penstock.io._time_texts import is_time, with_dates
@@ -216,9 +223,8 @@ def _with_partitions(tables: list[RawTable], paths: Sequence[Path], log: ReadLog
             replace(table, frame=table.frame.assign(**{name: each.get(name)}))
             for table, each in zip(tables, keys, strict=True)
         ]
-    if kept and len({frozenset(table.frame.columns) for table in tables}) == 1:  # one table, maybe of readings by tag
-        whole = pd.concat([table.frame for table in tables], ignore_index=True)
-        return [replace(tables[0], name=f"{len(tables):,} files", frame=whole)]
+    if kept and have_same_columns(tables):  # one table, maybe of readings by tag
+        return [one_below_other(tables, f"{len(tables):,} files")]
     return tables
 
 

@@ -4,7 +4,6 @@ stamps that are coarser than the rows."""
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
@@ -88,14 +87,15 @@ def note_clock_changes(times: pd.DatetimeIndex, steps: NDArray[np.int64], log: R
     if len(twice) > 2 * years or np.count_nonzero(steps < 0) > len(twice):  # in no order anyway
         twice = []
     fitting = {
-        zone: sum(_is(_twice, at, zone) for at in twice) + sum(_is(_left_out, at, zone) for at in missing)
+        zone: sum(_change_of_clocks(at, zone) < 0 for at in twice)
+        + sum(_change_of_clocks(at, zone) > 0 for at in missing)
         for zone in (_ZONES if twice or missing else ())
     }
     best = max(fitting, key=lambda zone: fitting[zone], default="")
     zone = best if fitting.get(best) else ""
-    missing = [at for at in missing if zone and _is(_left_out, at, zone)]
+    missing = [at for at in missing if zone and _change_of_clocks(at, zone) > 0]
     if usual == hour:  # a stamp that comes twice says little by itself
-        twice = [at for at in twice if zone and _is(_twice, at, zone)]
+        twice = [at for at in twice if zone and _change_of_clocks(at, zone) < 0]
     how = f"With the time zone set (such as {option('timezone', zone or 'Europe/Berlin')})"
     if twice:
         said = f"Clocks seem to have been set back at {twice[0]}: an hour comes twice."
@@ -156,24 +156,11 @@ def _doubled_hours(times: pd.DatetimeIndex, steps: NDArray[np.int64], usual: int
     return list(counts.index[counts >= _NEARLY_ALL * hour / usual]) if len(counts) < 100 else []
 
 
-def _offsets(zone: ZoneInfo, at: dt.datetime) -> tuple[float, float]:
-    """Return the offsets of a local time, were it before and after a change of the clocks."""
-    first, second = (at.replace(tzinfo=zone, fold=fold).utcoffset() or dt.timedelta() for fold in (0, 1))
-    return first.total_seconds(), second.total_seconds()
-
-
-def _twice(zone: ZoneInfo, at: dt.datetime) -> bool:
-    first, second = _offsets(zone, at)
-    return first > second
-
-
-def _left_out(zone: ZoneInfo, at: dt.datetime) -> bool:
-    first, second = _offsets(zone, at)
-    return first < second
-
-
-def _is(what: Callable[[ZoneInfo, dt.datetime], bool], at: pd.Timestamp, name: str) -> bool:
+def _change_of_clocks(at: pd.Timestamp, name: str) -> float:
+    """Return by how much clocks are set forward at a local time, which is left out then; below 0: it comes twice."""
     try:
-        return what(ZoneInfo(name), at.to_pydatetime(warn=False))
+        zone, moment = ZoneInfo(name), at.to_pydatetime(warn=False)
     except ZoneInfoNotFoundError:  # a system without it
-        return False
+        return 0.0
+    first, second = (moment.replace(tzinfo=zone, fold=fold).utcoffset() or dt.timedelta() for fold in (0, 1))
+    return (second - first).total_seconds()

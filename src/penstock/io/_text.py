@@ -54,7 +54,6 @@ _EXACTLY: dict[str, Any] = {"float_precision": "round_trip"} if _OLD_PANDAS else
 _LARGE = 5 * 2**20  # bytes: from here on pandas reads in parallel
 _SMALL, _LARGEST_BATCH = 2**20, 2**26  # bytes of files that are read together, and of all of them at once
 _LONG = 32 * 2**20  # bytes: from here on a text with a row for each reading is read in pieces
-_NEWLINE, _QUOTE = 10, 34
 _FEW, _FEWEST = 1000, 20  # values that are looked at first, and that say how numbers are written
 _WHOLE = 0.01  # of the numbers; with three decimals, one in a thousand is
 
@@ -406,8 +405,9 @@ def _read_checked(
         raise TableError(f"{source.name} has a header but no rows. Check that the export was complete.")
     if frame.iloc[:, -1].isna().any():  # a short line has missing values at its end
         with _rows(source, encoding, layout) as stream:
-            fits = all_lines_fit(stream, layout.separator, layout.width)
-        if not fits:
+            counts = [(chunk.count(layout.separator.encode()), chunk.count(b'"')) for chunk in stream]
+        separators, quotes = (sum(each) for each in zip(*counts, strict=True))
+        if quotes or separators != len(frame) * (layout.width - 1):  # no line is too long: pandas refuses those
             _refuse_ragged(source, encoding, layout)
     _restore_texts(frame, source, encoding, layout)
     return frame
@@ -672,35 +672,6 @@ def _note_layout(
         log.add("blanks", f"{source.name} was read with blanks between its columns.", 1)
     if layout.decimal == "," and options.decimal is None:
         log.add("decimal comma", f"{source.name} was read with a decimal comma.", 1)
-
-
-def all_lines_fit(chunks: Iterable[bytes], separator: str, width: int) -> bool:
-    """Return whether every line that is not blank has `width` fields; may be False where quotes are misplaced.
-
-    >>> all_lines_fit([b'1,"2,5"\\n3,', b'4\\n\\n5,6'], ",", width=2), all_lines_fit([b"1,2\\n3\\n"], ",", width=2)
-    (True, False)
-    """
-    inside, separators, length = 0, 0, 0  # of the line that the last chunk ended in
-    for chunk in chunks:
-        signs = np.frombuffer(chunk, dtype=np.uint8)
-        ends, cuts = signs == _NEWLINE, signs == ord(separator)
-        if inside or _QUOTE in chunk:
-            within = np.bitwise_xor.accumulate((signs == _QUOTE).view(np.uint8)) ^ inside
-            ends, cuts = ends & (within == 0), cuts & (within == 0)
-            inside = int(within[-1])
-        stops = np.flatnonzero(ends)
-        before = np.searchsorted(np.flatnonzero(cuts), stops)
-        counts = np.diff(before, prepend=0)
-        lengths = np.diff(stops, prepend=-1) - 1
-        if len(stops):
-            counts[0] += separators
-            lengths[0] += length
-            separators, length = 0, 0
-        if ((counts != width - 1) & (lengths > 0)).any():
-            return False
-        separators += int(np.count_nonzero(cuts)) - (int(before[-1]) if len(stops) else 0)
-        length += len(chunk) - 1 - (int(stops[-1]) if len(stops) else -1)
-    return length == 0 or separators == width - 1
 
 
 def refuse_ragged(chunks: Iterable[bytes], separator: str, width: int, name: str, lines_above: int) -> None:

@@ -272,19 +272,21 @@ def _bad_codes(codes: FloatArray, says_good: bool) -> BoolArray:
     return np.asarray((codes == 0.0) & known)
 
 
+def _first(word: str) -> str:
+    return re.split(r"[\W_]", word.casefold(), maxsplit=1)[0]
+
+
 def _is_good(word: str, strong: bool = False) -> bool:
-    folded = word.casefold()
-    first = re.split(r"[\W_]", folded, maxsplit=1)[0]
-    return first in _STRONG_GOOD or bool(re.match(r"Good[A-Z]", word)) or (not strong and folded in _OTHER_GOOD)
+    known = _first(word) in _STRONG_GOOD or re.match(r"Good[A-Z]", word)
+    return bool(known) or (not strong and word.casefold() in _OTHER_GOOD)
 
 
 def _is_uncertain(word: str) -> bool:
-    first = re.split(r"[\W_]", word.casefold(), maxsplit=1)[0]
-    return first in _UNCERTAIN or first == "u" or bool(re.match(r"Uncertain[A-Z]", word))
+    return _first(word) in (*_UNCERTAIN, "u") or bool(re.match(r"Uncertain[A-Z]", word))
 
 
 def _is_bad_word(word: str, strong: bool = False) -> bool:
-    if _BAD.fullmatch(word) or re.split(r"[\W_]", word.casefold(), maxsplit=1)[0] in _STRONG_BAD:
+    if _BAD.fullmatch(word) or _first(word) in _STRONG_BAD:
         return True
     return not strong and (word.casefold() in BAD_WORDS or word.casefold() in ("b", "false"))
 

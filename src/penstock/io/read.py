@@ -23,6 +23,8 @@ from penstock.io._combine import (
     JoinPlan,
     RawTable,
     combine,
+    have_same_columns,
+    one_below_other,
     own_names,
     records_among,
     spread_tags,
@@ -294,9 +296,8 @@ def _read_area(name: object, source: Any, files: ReadOptions, query: str | None,
     if are_areas(source):
         raise TableError(f"Area {quoted(name)} holds areas again. Give a table or a path for each area.")
     tables = _read_all(source, files, None if not is_address(source) else query, log)
-    if len(tables) > 1 and len({frozenset(table.frame.columns) for table in tables}) == 1:
-        whole = pd.concat([table.frame for table in tables], ignore_index=True)
-        tables = [replace(tables[0], frame=whole)]
+    if len(tables) > 1 and have_same_columns(tables):
+        tables = [one_below_other(tables, name)]
     called = [name] if len(tables) == 1 else [f"{name} {table.name}" for table in tables]
     return [replace(table, name=own, area=name) for table, own in zip(tables, called, strict=True)]
 
