@@ -26,28 +26,23 @@ from penstock.io.table import ReadLog, TableError
 
 EARLIEST, LATEST = np.datetime64("1900-01-01", "us"), np.datetime64("2200-01-01", "us")
 COUNT = "seconds from a start of their own"
-_EXCEL = "days as Excel counts them"
-_EXCEL_START = np.datetime64("1899-12-30", "us")
-_EXCEL_RANGE = (20_000.0, 80_000.0)  # 1954 to 2119
 _DAY = 86_400e6  # in microseconds
-# Unit, microseconds of one, and the numbers by whose size it is recognised: 1973 to 2286, so that no two overlap.
-_EPOCHS = {
-    "seconds since 1970": (1e6, 1e8, 1e10),
-    "milliseconds since 1970": (1e3, 1e11, 1e13),
-    "microseconds since 1970": (1.0, 1e14, 1e16),
-    "nanoseconds since 1970": (1e-3, 1e17, 1e19),
-}
 # Dates written without separators, and how many digits they have.
 _DIGITS = {"dates as 20241231": 8, "times as 202412311345": 12, "times as 20241231134500": 14}
-# Unit: the numbers by whose size it is recognised, that of 1970, microseconds of one, and whether it is in UTC. These
-# are looked at before `_EPOCHS`, by which they would be of the seventies, of about 1990, and of 2061 and later.
-_OTHER_EPOCHS = {
+# Unit: the numbers by whose size it is recognised, that of 1970, microseconds of one, and whether it is in UTC. The
+# first that fits is taken: by those since 1970 the ones above would be of the seventies, of about 1990, and of 2061.
+_EPOCHS = {
     "ticks of 100 ns since the year 1": (6.21e17, 6.7e17, 621_355_968e9, 0.1, False),  # .NET
     "ticks of 100 ns since 1601": (1.15e17, 1.6e17, 116_444_736e9, 0.1, True),  # Windows
     "seconds since 1904": (2.9e9, 6e9, 2_082_844_800.0, 1e6, True),  # LabVIEW, from 1995 on
     "days as MATLAB counts them": (7e5, 8e5, 719_529.0, _DAY, False),
+    "seconds since 1970": (1e8, 1e10, 0.0, 1e6, True),
+    "milliseconds since 1970": (1e11, 1e13, 0.0, 1e3, True),
+    "microseconds since 1970": (1e14, 1e16, 0.0, 1.0, True),
+    "nanoseconds since 1970": (1e17, 1e19, 0.0, 1e-3, True),
+    "days as Excel counts them": (20_000.0, 80_000.0, 25_569.0, _DAY, False),  # 1954 to 2119
 }
-UNITS = (*_DIGITS, *_EPOCHS, *_OTHER_EPOCHS, _EXCEL, COUNT)
+UNITS = (*_DIGITS, *_EPOCHS, COUNT)
 _LONGEST_FORMAT = 200  # characters: the time that strptime takes grows with their square
 _LONGEST_NUMBER = 40  # characters
 _LONGEST_COUNT = 1e11  # seconds from a start of their own: 3,000 years
@@ -123,7 +118,7 @@ class TimeReader:
     @property
     def is_epoch(self) -> bool:
         """Whether times are numbers that count from 1970 on."""
-        return self.unit in _EPOCHS
+        return self.unit.endswith("since 1970")
 
     def seconds(self, values: Sequence[Any], after: float = -math.inf) -> FloatArray:
         """Return times in seconds since 1970, or since a start of their own.
@@ -484,13 +479,8 @@ def _unit_of(numbers: FloatArray, known: TimeReader | None = None) -> str | None
                 times, _ = _from_numbers(there, unit)
                 if digits != 12 or not np.isnat(times).any():
                     return unit
-    for unit, (low, high, *_) in _OTHER_EPOCHS.items():
-        if low <= smallest and largest < high:
-            return unit
-    for unit, (_, low, high) in _EPOCHS.items():
-        if low <= smallest and largest < high:
-            return unit
-    return _EXCEL if _EXCEL_RANGE[0] <= smallest and largest <= _EXCEL_RANGE[1] else None
+    fitting = (unit for unit, (low, high, *_) in _EPOCHS.items() if low <= smallest and largest < high)
+    return next(fitting, None)
 
 
 def _from_numbers(numbers: FloatArray, unit: str) -> tuple[Times, int]:
@@ -506,16 +496,12 @@ def _from_numbers(numbers: FloatArray, unit: str) -> tuple[Times, int]:
         whole = np.isfinite(numbers) & (numbers == np.floor(numbers)) & (np.abs(numbers) < 1e15)
         texts = [f"{number:.0f}" if usable else "" for number, usable in zip(numbers, whole, strict=True)]
         return read_times([text if len(text) == _DIGITS[unit] else "" for text in texts]).times, NAIVE
-    if unit == _EXCEL:
-        return _since(_EXCEL_START, numbers, _DAY), NAIVE
-    if unit in _OTHER_EPOCHS:
-        *_, of_1970, microseconds, is_utc = _OTHER_EPOCHS[unit]
-        return _since(np.datetime64(0, "us"), numbers - of_1970, microseconds), 0 if is_utc else NAIVE
-    return _since(np.datetime64(0, "us"), numbers, _EPOCHS[unit][0]), 0
+    *_, of_1970, microseconds, is_utc = _EPOCHS[unit]
+    return _since_1970(numbers - of_1970, microseconds), 0 if is_utc else NAIVE
 
 
-def _since(start: np.datetime64, numbers: FloatArray, microseconds: float) -> Times:
-    """Add numbers of a unit, of so many microseconds, to a start.
+def _since_1970(numbers: FloatArray, microseconds: float) -> Times:
+    """Return the times of numbers of a unit, of so many microseconds.
 
     Whole units and their fraction are multiplied apart: their product in one would be wrong by some microseconds.
     """
@@ -528,7 +514,7 @@ def _since(start: np.datetime64, numbers: FloatArray, microseconds: float) -> Ti
         units = np.floor(filled)
         ticks = units.astype(np.int64) * int(microseconds)
         ticks += np.round((filled - units) * microseconds).astype(np.int64)
-    times = start + ticks.astype("m8[us]")
+    times = ticks.astype("M8[us]")
     times[~there] = np.datetime64("NaT")
     return times
 
