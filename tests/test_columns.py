@@ -26,7 +26,8 @@ def report_on(values: object, time: bool = True) -> ColumnReport:
     frame = pd.DataFrame({"x": values, "other": RNG.normal(size=len(values))})  # type: ignore[arg-type]
     if time:
         frame.index = TIME[: len(frame)]
-    return next(report for report in check_columns(read_table(frame)) if report.name == "x")
+    table = read_table(frame, words=())  # without the codes that reading takes as missing
+    return next(report for report in check_columns(table) if report.name == "x")
 
 
 @pytest.mark.parametrize(("share", "grade"), [(0.001, "B"), (0.15, "B"), (0.5, "C"), (0.97, "D")])

@@ -7,7 +7,7 @@ from penstock.io import TableError, read_table
 from penstock.io._csv_rows import learn_layout
 from penstock.io._encodings import TextEncoding, find_encoding, marked_encoding
 from penstock.io._row_values import TableOptions
-from penstock.io.table import Notebook
+from penstock.io.table import ReadLog
 
 TABLES = encoded_tables()
 OF_STREAMS = [each for each in TABLES if not each[0].startswith("utf-16")]
@@ -35,7 +35,7 @@ def test_a_file_and_a_stream_find_the_same_names(tmp_path):
     for _, header, content in OF_STREAMS[::4]:
         path.write_bytes(content)
         table = read_table(path)
-        layout = learn_layout(content.splitlines(), TableOptions(), Notebook("stream"), more=False)
+        layout = learn_layout(content.splitlines(), TableOptions(), ReadLog("stream"), more=False)
         names = [" ".join(name.split()) for name in header.split(";" if ";" in header else ",")]
         assert layout is not None
         assert [table.time_name, *table.names] == names == list(layout.columns.names)
@@ -43,7 +43,7 @@ def test_a_file_and_a_stream_find_the_same_names(tmp_path):
 
 
 def test_a_stream_notes_an_encoding_that_it_found():
-    notebook = Notebook("stream")
+    notebook = ReadLog("stream")
     lines = ["Время;Давление;Расход", "2024-01-01 00:00;1,5;2", "2024-01-01 00:01;1,6;2"]
     layout = learn_layout([line.encode("cp1251") for line in lines], TableOptions(), notebook, more=False)
     assert layout is not None

@@ -14,7 +14,7 @@ from strategies import examples
 
 from penstock._messages import spelled_by
 from penstock.io import Table, TableError, read_table
-from penstock.io._text import all_lines_fit, refuse_ragged
+from penstock.io._text import refuse_ragged
 
 DRESSED = hostile_tables.dressed()
 
@@ -441,7 +441,6 @@ def test_ragged_lines_are_found_in_pieces_of_any_size(rows, size, final_end):
     content = text.encode()
     chunks = [content[at : at + size] for at in range(0, len(content), size)]
     fit = all(len(row) == 3 for row in rows)
-    assert all_lines_fit(chunks, ",", 3) == fit
     if fit:
         refuse_ragged(chunks, ",", 3, "plant.csv", 0)
     else:

@@ -6,9 +6,9 @@ import pytest
 
 import penstock
 from penstock.io import TableError, read_table
-from penstock.io._files import FileOptions, read_files
+from penstock.io._files import ReadOptions, read_files
 from penstock.io._text import TextOptions
-from penstock.io.table import Notebook
+from penstock.io.table import ReadLog
 
 STAMPS = pd.date_range("2025-03-10", periods=72, freq="h")
 
@@ -142,10 +142,10 @@ def test_small_files_read_together_are_as_read_one_by_one(tmp_path, order):
         rows = [VARIANTS[name].format(n=n) for n in range(1, 6)]
         end = ("\n", "\r\n", "")[number % 3]
         (tmp_path / f"part-{number}.csv").write_bytes(("\n".join(["time,flow,state", *rows]) + end).encode())
-    options = FileOptions(TextOptions(), None, 2**30)
+    options = ReadOptions(TextOptions(), None, 2**30)
     paths = [tmp_path / f"part-{number}.csv" for number in range(len(names))]
-    together = read_files(paths, options, Notebook("the folder"))
-    alone = [read_files([path], options, Notebook("the folder"))[0] for path in paths]
+    together = read_files(paths, options, ReadLog("the folder"))
+    alone = [read_files([path], options, ReadLog("the folder"))[0] for path in paths]
     assert [table.name for table in together] == [path.name for path in paths]
     for one, other in zip(together, alone, strict=True):
         texts = [each.frame.astype(str).replace("nan", "").reset_index(drop=True) for each in (one, other)]

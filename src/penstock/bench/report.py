@@ -45,7 +45,7 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~#$@:])")
 
 
 @dataclass(frozen=True)
-class Table:
+class PageTable:
     """Formatted cells; `numeric` says which columns are numbers."""
 
     headers: tuple[str, ...]
@@ -59,7 +59,7 @@ class Section:
 
     title: str
     paragraphs: tuple[str, ...] = ()
-    tables: tuple[Table, ...] = ()
+    tables: tuple[PageTable, ...] = ()
     code: str = ""
     figures: tuple[str, ...] = ()
 
@@ -282,7 +282,7 @@ def _about(results: Results) -> Section:
     )
 
 
-def format_methods(rows: pd.DataFrame) -> Table:
+def format_methods(rows: pd.DataFrame) -> PageTable:
     """Format each method in one line, the best first: measures with intervals, cost, failures."""
     summary, lead = method_summary(rows), find_lead(rows)
     order = [] if lead is None else list(lead.table.index)
@@ -309,7 +309,7 @@ def _span(table: pd.DataFrame, low: str, high: str) -> pd.Series[str]:
     )
 
 
-def format_events(rows: pd.DataFrame) -> Table:
+def format_events(rows: pd.DataFrame) -> PageTable:
     """Format the measures of series, a line per method: means over data sets of the medians over seeds."""
     known = rows[rows["faults"].notna()]
     found = pd.DataFrame({name: pivot(known, name).mean() for name in SERIES_MEASURES})
@@ -433,7 +433,7 @@ def _ranks(found: Comparison) -> Iterable[Section]:
     yield Section("Ranks and tests", tuple(words), tuple(tables))
 
 
-def format_table(frame: pd.DataFrame, formats: str | Mapping[str, str]) -> Table:
+def format_table(frame: pd.DataFrame, formats: str | Mapping[str, str]) -> PageTable:
     """Format a frame: its first column and those without a format are names, the others numbers; "–" where missing."""
     columns = [str(column) for column in frame.columns]
     by_column = dict.fromkeys(columns[1:], formats) if isinstance(formats, str) else formats
@@ -444,7 +444,7 @@ def format_table(frame: pd.DataFrame, formats: str | Mapping[str, str]) -> Table
         return _one_line(value) if form is None else form.format(value)
 
     cells = [[shown(value, by_column.get(name)) for value in frame.iloc[:, at]] for at, name in enumerate(columns)]
-    return Table(
+    return PageTable(
         tuple(map(_one_line, columns)), tuple(zip(*cells, strict=True)), tuple(n in by_column for n in columns)
     )
 

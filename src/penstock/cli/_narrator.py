@@ -19,7 +19,7 @@ from penstock._messages import counted
 from penstock._types import StreamScores
 from penstock.cli._console import live_status, printable
 from penstock.cli._options import join_names
-from penstock.io import Batch, Fault
+from penstock.io import BadLine, Batch
 from penstock.live import Counts, Monitor, Observer, with_names
 
 _REPORTED_SINGLY = 20  # malformed lines; after that only how many there were, every so many seconds
@@ -99,7 +99,7 @@ class Narrator:
             when = "" if batch.times is None else str(batch.times[place])
             self._anomalies.append((f"{row:,}", printable(when), f"{scores.scores[place]:.4g}"))
 
-    def _fault(self, fault: Fault) -> None:
+    def _fault(self, fault: BadLine) -> None:
         self._faults += 1
         self.text_columns.note(fault.reason)
         if self._faults <= _REPORTED_SINGLY:

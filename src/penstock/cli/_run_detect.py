@@ -34,7 +34,7 @@ from penstock.cli._summary import method_lines, note_lines, summary_lines
 from penstock.detection import METHODS, Findings, FitPlan, Model, ScorePlan, make_detector
 from penstock.detection.model import FitRows
 from penstock.detectors import SeriesDetector, cluster_plan
-from penstock.io import Notebook, file_of_address, files_of, is_address
+from penstock.io import ReadLog, file_of_address, files_of, is_address
 from penstock.options import DetectOptions, FitOptions, LookOptions, MethodParameters, ScoreOptions, errors_name
 from penstock.registry import AUTO
 from penstock.report import (
@@ -213,7 +213,7 @@ def _outputs(context: typer.Context, *names: str) -> dict[str, Path]:
 def _files_read(sources: Sequence[str]) -> list[Path]:
     """Return the files that are read; raise if one of them is named twice."""
     paths = [source for source in sources if not is_address(source)]
-    files = files_of(paths, Notebook("the table")) if paths else []
+    files = files_of(paths, ReadLog("the table")) if paths else []
     files += filter(None, (file_of_address(source) for source in sources if is_address(source)))
     real_paths = [os.path.realpath(file) for file in files]
     for place, file in enumerate(files):

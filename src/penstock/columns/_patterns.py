@@ -1,4 +1,4 @@
-"""Find copies, labels, runs, counters and codes for missing values among the columns of a table."""
+"""Find copies, labels, runs and counters among the columns of a table."""
 
 from __future__ import annotations
 
@@ -62,29 +62,7 @@ def looks_like_label(name: str, values: Collection[float] | Collection[str]) -> 
     return few and len(values) > 1 and whole and (not numbers or 0 in numbers or 1 in numbers)
 
 
-_FEWEST_TIMES = 3
 _FEWEST_OTHERS = 20
-_FEW_LEVELS = 10  # different other values: numbers of states may be far apart, so that
-_CODE_FARTHER = 100.0  # times as far is asked of a code among them
-
-
-def codes_for_missing(ordered: FloatArray) -> dict[float, int]:
-    """Return values that repeat, and lie farther from all others than these are apart, with their counts.
-
-    Others are apart by the range of their middle 98 %. No code is 0, which a pump that is off delivers.
-    """
-    found: dict[float, int] = {}
-    while True:
-        low, high = float(ordered[0]), float(ordered[-1])
-        above = ordered[np.searchsorted(ordered, low, "right") :]
-        below = ordered[: np.searchsorted(ordered, high, "left")]
-        for value, others in ((low, above), (high, below)):
-            if _is_code(value, others, len(ordered) - len(others)):
-                found[value] = len(ordered) - len(others)
-                ordered = others
-                break
-        else:
-            return found
 
 
 def extent_of_outliers(ordered: FloatArray) -> tuple[float, float]:
@@ -101,17 +79,6 @@ def extent_of_outliers(ordered: FloatArray) -> tuple[float, float]:
             farthest = float(ordered[0] if below > above else ordered[-1])
             return farthest, float(max(below, above) / width) if np.isfinite(width) else 0.0
     return farthest, 0.0
-
-
-def _is_code(value: float, others: FloatArray, times: int) -> bool:
-    if times < _FEWEST_TIMES or len(others) < _FEWEST_OTHERS or value == 0:
-        return False
-    cut = len(others) // 100
-    with np.errstate(over="ignore"):
-        width = float(others[-1 - cut] - others[cut]) or float(others[-1] - others[0])
-        distance = float(others[0] - value) if value < others[0] else float(value - others[-1])
-    few = 1 + np.count_nonzero(others[1:] != others[:-1]) <= _FEW_LEVELS if distance > width > 0 else False
-    return distance > (_CODE_FARTHER * width if few else width) > 0
 
 
 _MOST_RESETS = 0.05  # of the steps

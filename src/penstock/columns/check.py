@@ -15,7 +15,6 @@ from penstock.columns._patterns import (
     LIKE_A_LABEL,
     MOST_KINDS,
     Run,
-    codes_for_missing,
     copies_of_numbers,
     copies_of_texts,
     equal_runs,
@@ -40,7 +39,7 @@ from penstock.columns.roles import (
     TIME,
 )
 from penstock.io import Table
-from penstock.io.quality import is_quality
+from penstock.io.quality import codes_for_missing, is_quality
 from penstock.sensors.readings import changes_seldom, is_flag
 
 _CELLS_AT_ONCE = 500_000  # that are checked by one thread at least: sorting them takes longer than starting it

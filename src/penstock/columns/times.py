@@ -10,10 +10,11 @@ import pandas as pd
 
 from penstock._messages import quoted
 from penstock._types import BoolArray
+from penstock.io import TimeReader
 
-_MONTH = re.compile(r"[0-9]{4}-[0-9]{2}")
-_WEEK = re.compile(r"[0-9]{4}-?W[0-9]{2}(?!-?[0-9])")  # without a day, where Python would take its Monday
-_FIRST, _LAST = dt.datetime(1, 1, 3), dt.datetime(9999, 11, 1)
+# The year first: of other dates it is not known which number is the day. A month, a day, or an instant.
+_STAMP = re.compile(r"(?P<month>\d{4}-\d\d)|(?:\d{4}-\d\d-\d\d|\d{8}|\d{4}-?W\d\d-?\d)(?P<clock>[ T].*)?")
+_FIRST, _LAST = np.datetime64("0001-01-03", "us"), np.datetime64("9999-11-01", "us")  # which every zone can show
 
 
 def order_to_stamp(time: pd.DatetimeIndex, text: str) -> tuple[BoolArray, BoolArray]:
@@ -27,40 +28,29 @@ def order_to_stamp(time: pd.DatetimeIndex, text: str) -> tuple[BoolArray, BoolAr
     >>> before.tolist(), after.tolist()
     ([True, False, False], [False, False, True])
     """
-    try:
-        start, stop = _span(text.strip())
-    except ValueError:
+    text = text.strip()
+    found = _STAMP.fullmatch(text)
+    is_month = found is not None and found["month"] is not None
+    written = [f"{text}-01" if is_month else text]
+    reader = TimeReader.learn(written)
+    if found is None or reader is None or not reader.dated:
         raise ValueError(
             f"{quoted(text)} is no time stamp. Write the year first, as in '2024-05-31' or '2024-05-31 14:30'."
-        ) from None
+        )
+    moment = reader.read(written)[0][0]
+    start = pd.Timestamp(min(max(moment, _FIRST), _LAST))  # 9999-12-31 is written for "always"
+    if reader.zoned:
+        start = start.tz_localize(dt.UTC)
     first = _in_zone(start, time, text)
-    after = time > first if stop is None else time >= _in_zone(stop, time, text)
-    return np.asarray(time < first), np.asarray(after)
+    if found["clock"]:
+        return np.asarray(time < first), np.asarray(time > first)
+    stop = start + (pd.offsets.MonthBegin() if is_month else pd.Timedelta(days=1))
+    return np.asarray(time < first), np.asarray(time >= _in_zone(stop, time, text))
 
 
-def _span(text: str) -> tuple[dt.datetime, dt.datetime | None]:
-    """Return the start of what a text names, and where the day or month is over; None for an instant."""
-    if _WEEK.match(text):
-        raise ValueError("a week is no day")
-    if _MONTH.fullmatch(text):
-        start = _within_reach(dt.datetime.fromisoformat(f"{text}-01"))
-        return start, (start + dt.timedelta(days=31)).replace(day=1)
-    start = _within_reach(dt.datetime.fromisoformat(text))
-    try:
-        dt.date.fromisoformat(text)
-    except ValueError:
-        return start, None
-    return start, start + dt.timedelta(days=1)
-
-
-def _within_reach(stamp: dt.datetime) -> dt.datetime:
-    """Return the stamp, or the last (first) that every zone can still show: 9999-12-31 is written for "always"."""
-    return min(max(stamp.replace(tzinfo=None), _FIRST), _LAST).replace(tzinfo=stamp.tzinfo)
-
-
-def _in_zone(stamp: dt.datetime, time: pd.DatetimeIndex, text: str) -> pd.Timestamp:
+def _in_zone(stamp: pd.Timestamp, time: pd.DatetimeIndex, text: str) -> pd.Timestamp:
     if time.tz is None and stamp.tzinfo is not None:
         raise ValueError(f"The time stamp {quoted(text)} has a zone, but those of the table have none.")
     if time.tz is None or stamp.tzinfo is not None:
-        return pd.Timestamp(stamp)
-    return pd.Timestamp(stamp).tz_localize(time.tz, ambiguous=True, nonexistent="shift_forward")
+        return stamp
+    return stamp.tz_localize(time.tz, ambiguous=True, nonexistent="shift_forward")

@@ -82,7 +82,7 @@ class ReadSettings:
     hold: str | None = None
     time_reader: TimeReader | None = None  # how the times of the training data were read
     alignment: Alignment | None = None  # the clock on which their tags were put
-    words: tuple[str, ...] = ()  # that stood in place of numbers
+    words: tuple[str, ...] | None = None  # that stood in place of numbers; None: to be found
 
     @classmethod
     def of(cls, options: FitOptions) -> ReadSettings:

@@ -14,18 +14,58 @@ from penstock.io.aligned import AlignedSource, Aligning, AnySource, plain_alignm
 from penstock.io.durations import parse_duration
 from penstock.io.feeds import Feed, InputError, PipeFeed, open_feed
 from penstock.io.read import read_table, source_name
-from penstock.io.rows import MAX_AHEAD, Batch, Fault, RowSource, TimeProgress
+from penstock.io.rows import MAX_AHEAD, BadLine, Batch, RowSource, TimeProgress
 from penstock.io.sinks import JsonLinesSink, OutputError, OutputMark, continue_sink, open_sink
 from penstock.io.sql import file_of_address, is_address, public_query
-from penstock.io.table import DOUBTS, Note, Notebook, Table, TableError, TagNote, refuse_unknown
+from penstock.io.table import DOUBTS, Note, ReadLog, Table, TableError, TagNote, refuse_unknown
 from penstock.io.times import TimeOptions, TimeReader, as_zone
 
 __all__ = [
-    "DOUBTS", "MAX_AHEAD", "AlignOptions", "AlignedRows", "AlignedSource", "AlignedTag", "Aligner", "Aligning",
-    "Alignment", "AnySource", "Batch", "Columns", "Fault", "Feed", "InputError", "JsonLinesSink", "Note", "Notebook",
-    "OutputError", "OutputMark", "PipeFeed", "RowSource", "Table", "TableError",
-    "TableOptions", "TagNote", "TimeOptions", "TimeProgress", "TimeReader", "as_zone",
-    "continue_sink", "file_of_address", "files_of", "is_address", "is_missing", "is_number",
-    "need_pyarrow", "open_feed", "open_sink", "parquet_pieces", "parse_duration", "plain_alignment", "public_query",
-    "quoted", "read_table", "refuse_unknown", "source_name",
+    "DOUBTS",
+    "MAX_AHEAD",
+    "AlignOptions",
+    "AlignedRows",
+    "AlignedSource",
+    "AlignedTag",
+    "Aligner",
+    "Aligning",
+    "Alignment",
+    "AnySource",
+    "BadLine",
+    "Batch",
+    "Columns",
+    "Feed",
+    "InputError",
+    "JsonLinesSink",
+    "Note",
+    "OutputError",
+    "OutputMark",
+    "PipeFeed",
+    "ReadLog",
+    "RowSource",
+    "Table",
+    "TableError",
+    "TableOptions",
+    "TagNote",
+    "TimeOptions",
+    "TimeProgress",
+    "TimeReader",
+    "as_zone",
+    "continue_sink",
+    "file_of_address",
+    "files_of",
+    "is_address",
+    "is_missing",
+    "is_number",
+    "need_pyarrow",
+    "open_feed",
+    "open_sink",
+    "parquet_pieces",
+    "parse_duration",
+    "plain_alignment",
+    "public_query",
+    "quoted",
+    "read_table",
+    "refuse_unknown",
+    "source_name",
 ]  # fmt: skip

@@ -13,7 +13,7 @@ import pandas as pd
 
 from penstock._messages import in_columns, option, quoted
 from penstock.io._time_texts import is_clock_alone
-from penstock.io.table import Notebook, TableError
+from penstock.io.table import ReadLog, TableError
 from penstock.io.times import ColumnTimes, TimeOptions, TimeReader, as_texts, column_times, paired_times, times_of_parts
 
 # The most specific first. A column of such a name still has to hold times.
@@ -50,7 +50,7 @@ _NEARLY_ALL = 0.9  # and in a column that is not
 
 
 @dataclass(frozen=True)
-class Clock:
+class TableClock:
     """The stamps of a table (NaT where one is missing), the name they go by, and the columns that are used up."""
 
     times: pd.DatetimeIndex | None  # None if there is no time
@@ -59,14 +59,14 @@ class Clock:
     reader: TimeReader | None = None  # how they were read
 
 
-def find_clock(frame: pd.DataFrame, options: TimeOptions, taken: Collection[str], notebook: Notebook) -> Clock:
+def find_clock(frame: pd.DataFrame, options: TimeOptions, taken: Collection[str], log: ReadLog) -> TableClock:
     """Find and read the time of a table; `taken` are columns that are something else."""
     form = options.format
 
-    def clock(read: ColumnTimes, *columns: str) -> Clock:
+    def clock(read: ColumnTimes, *columns: str) -> TableClock:
         name = " + ".join(columns)
-        read.note(name, notebook)
-        return Clock(read.index(options.zone, name, notebook), name, columns, read.reader(options.zone))
+        read.note(name, log)
+        return TableClock(read.index(options.zone, name, log), name, columns, read.reader(options.zone))
 
     if options.columns:
         first, *others = (frame[name] for name in options.columns)
@@ -75,7 +75,7 @@ def find_clock(frame: pd.DataFrame, options: TimeOptions, taken: Collection[str]
             return clock(read, *options.columns)
         how = f" as {quoted(form)}" if form else ""
         raise TableError(
-            f"{notebook.source}: column {quoted(options.columns[0])} was named as the time, but "
+            f"{log.source}: column {quoted(options.columns[0])} was named as the time, but "
             f"{_first_unread(frame[options.columns[0]], read)}, and only {read.share:.0%} of it can be read as "
             f"times{how}. Name another column, or say how times are written ({option('time_format')})."
         )
@@ -98,16 +98,16 @@ def find_clock(frame: pd.DataFrame, options: TimeOptions, taken: Collection[str]
         if name not in named and (text or name == frame.columns[0]) and _may_be_unnamed_time(frame[name], form):
             read = column_times(frame[name], options)
             if read.share >= _NEARLY_ALL:
-                notebook.add("time found", f"Column {quoted(name)} is taken as the time.", 1, (name,))
+                log.add("time found", f"Column {quoted(name)} is taken as the time.", 1, (name,))
                 return clock(read, name)
     if form is not None:
         name = (named or free or list(frame.columns))[0]
         raise TableError(
-            f"{notebook.source} has no column of times written as {quoted(form)} ({option('time_format')}); in column "
+            f"{log.source} has no column of times written as {quoted(form)} ({option('time_format')}); in column "
             f"{quoted(name)} {_first_unread(frame[name], column_times(frame[name], options))}. Name the column as "
             f"time, or correct the format."
         )
-    return _no_clock(frame, named, notebook)
+    return _no_clock(frame, named, log)
 
 
 def _read_several(frame: pd.DataFrame, free: list[str], options: TimeOptions) -> tuple[ColumnTimes, tuple[str, ...]]:
@@ -132,7 +132,7 @@ def _may_be_unnamed_time(column: pd.Series[Any], form: str | None) -> bool:
     return float(column.iloc[0]) > 9e8 and _counts_up(column)
 
 
-def _no_clock(frame: pd.DataFrame, named: list[str], notebook: Notebook) -> Clock:
+def _no_clock(frame: pd.DataFrame, named: list[str], log: ReadLog) -> TableClock:
     """Note why no column is the time; those that only count up or hold times of day are no measurements either."""
     counting = [name for name in named if _counts_up(frame[name])]
     clocks = [name for name in named if name not in counting and seems_clock_alone(frame[name])]
@@ -140,19 +140,19 @@ def _no_clock(frame: pd.DataFrame, named: list[str], notebook: Notebook) -> Cloc
         if names:
             said = f"Left out: {in_columns(names)}, which {what}. The rows stay in their order"
             said = f"{said} ({option('ordered', True)} if they are evenly spaced)."
-            notebook.add("time without date", said, len(names), tuple(names), changed=True)
+            log.add("time without date", said, len(names), tuple(names), changed=True)
     for name in named:
         if name not in counting and name not in clocks and frame[name].notna().any():
             why = _first_unread(frame[name], column_times(frame[name], TimeOptions()))
             said = f"Column {quoted(name)} is named like a time but was not read as one: {why}. If it is the time, its"
-            notebook.add("not a time", f"{said} format can be set ({option('time_format')}).", 1, (name,))
-    known = {*named, *(column for note in notebook.notes if note.kind == "not a time" for column in note.columns)}
+            log.add("not a time", f"{said} format can be set ({option('time_format')}).", 1, (name,))
+    known = {*named, *(column for note in log.notes if note.kind == "not a time" for column in note.columns)}
     like = next((name for name in frame.columns if name not in known and _is_like_time(frame, name)), None)
     if like is not None and len(known) == 0:
         said = f"No column was read as the time. If it is {quoted(like)}, with values such as"
         said = f"{said} {quoted(frame[like].iloc[0])}, say how it is written ({option('time_format')}) or name the"
-        notebook.add("not a time", f"{said} column ({option('time')}).", 1, (like,))
-    return Clock(None, None, (*counting, *clocks))
+        log.add("not a time", f"{said} column ({option('time')}).", 1, (like,))
+    return TableClock(None, None, (*counting, *clocks))
 
 
 def _is_like_time(frame: pd.DataFrame, name: str) -> bool:
@@ -254,7 +254,7 @@ def seems_time(column: pd.Series[Any], form: str | None = None) -> bool:
 
 def seems_dated(frame: pd.DataFrame) -> bool:
     """Return whether the first rows of a table have a time with a date."""
-    return find_clock(frame.iloc[:_SAMPLE], TimeOptions(), (), Notebook("")).times is not None
+    return find_clock(frame.iloc[:_SAMPLE], TimeOptions(), (), ReadLog("")).times is not None
 
 
 def seems_clock_alone(column: pd.Series[Any], *, beside_date: bool = False) -> bool:

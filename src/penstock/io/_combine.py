@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from penstock._messages import counted, listed, option, quoted
-from penstock.io._clock import Clock, find_clock, is_time_name, plain_name, seems_time
+from penstock.io._clock import TableClock, find_clock, is_time_name, plain_name, seems_time
 from penstock.io._reading_columns import (
     ReadingColumns,
     are_readings,
@@ -39,7 +39,7 @@ from penstock.io._readings import (
     without_bad_readings,
 )
 from penstock.io.align import NONE, Alignment, AlignOptions
-from penstock.io.table import Notebook, TableError, TagNote
+from penstock.io.table import ReadLog, TableError, TagNote
 from penstock.io.times import TimeOptions, column_times
 
 _BEGINNINGS = frozenset(("start", "begin", "beginn", "from", "von"))
@@ -98,22 +98,22 @@ def _numbered(names: list[str]) -> list[str]:
     return found
 
 
-def with_names(raw: RawTable, names: Sequence[str], notebook: Notebook) -> RawTable:
+def with_names(raw: RawTable, names: Sequence[str], log: ReadLog) -> RawTable:
     """Return the table with the names that the user gave for its columns."""
     width = raw.frame.shape[1]
     if len(names) != width:
         raise TableError(f"{raw.name} has {counted(width, 'column')}, but names has {len(names):,}. Name every column.")
     own_names(names, "names")
-    notebook.notes = [note for note in notebook.notes if note.kind != "no header"]
+    log.notes = [note for note in log.notes if note.kind != "no header"]
     if len(raw.unnamed) < width:
         before = listed(raw.frame.columns, most=3)
-        notebook.add("names", f"The names of the columns of {raw.name}, {before}, were replaced.", width)
+        log.add("names", f"The names of the columns of {raw.name}, {before}, were replaced.", width)
     called = dict(zip(raw.frame.columns, names, strict=True))
     units = {called[name]: unit for name, unit in raw.units.items()}
     return replace(raw, frame=raw.frame.rename(columns=called), unnamed=(), units=units)
 
 
-def without_fillers(raw: RawTable, notebook: Notebook) -> RawTable:
+def without_fillers(raw: RawTable, log: ReadLog) -> RawTable:
     """Leave out columns with neither name nor values, and a first one that only numbers the rows."""
     frame, unnamed, some_named = raw.frame, raw.unnamed, len(raw.unnamed) < raw.frame.shape[1]
     empty = [name for name in unnamed if frame[name].isna().all()]
@@ -121,19 +121,24 @@ def without_fillers(raw: RawTable, notebook: Notebook) -> RawTable:
         empty = []
     if empty:
         said = f"{counted(len(empty), 'column')} of {raw.name} with neither name nor values left out."
-        notebook.add("empty columns", said, len(empty), tuple(empty))
+        log.add("empty columns", said, len(empty), tuple(empty))
     first, numbered = frame.columns[0], list[str]()
     if some_named and first in unnamed and frame[first].dtype.kind in "iu" and len(frame) > 1:
         numbers = frame[first].to_numpy()
         if numbers[0] in (0, 1) and (np.diff(numbers) == 1).all():
             numbered = [first]
             said = f"The first column of {raw.name} has no name and numbers the rows ({numbers[0]}, …); it is left out."
-            notebook.add("row numbers", said, 1, (first,))
+            log.add("row numbers", said, 1, (first,))
     called = [name for name in unnamed if name not in (*empty, *numbered)]
     if called and some_named:
         said = f"{counted(len(called), 'column')} of {raw.name} without a name, called by the place: {listed(called)}."
-        notebook.add("unnamed columns", said, len(called), tuple(called))
+        log.add("unnamed columns", said, len(called), tuple(called))
     return replace(raw, frame=frame.drop(columns=[*empty, *numbered])) if empty or numbered else raw
+
+
+def one_below_other(tables: Sequence[RawTable], name: str) -> RawTable:
+    """Return the rows of tables with the same columns as one table."""
+    return replace(tables[0], name=name, frame=pd.concat([table.frame for table in tables], ignore_index=True))
 
 
 def with_file_names(tables: list[RawTable], options: TimeOptions) -> list[RawTable]:
@@ -142,21 +147,23 @@ def with_file_names(tables: list[RawTable], options: TimeOptions) -> list[RawTab
     Files whose times follow each other are parts of one record, and stay as they are.
     """
     tag, value, _ = named_reading_columns(tables[0].frame.columns)
-    if len(tables) < 2 or tag or not value or not _have_same_columns(tables):
+    if len(tables) < 2 or tag or not value or not have_same_columns(tables):
         return tables
     try:
-        clocks = [find_clock(table.frame, options, {value}, Notebook(table.name)) for table in tables]
+        clocks = [find_clock(table.frame, options, {value}, ReadLog(table.name)) for table in tables]
     except TableError:  # reported where the time is read
         return tables
     spans = sorted((each.times.min(), each.times.max()) for each in clocks if each.times is not None)
     if len(spans) < len(tables) or any(later[0] > before[1] for before, later in pairwise(spans)):
         return tables
     tags = [Path(table.name.removesuffix(".gz")).stem for table in tables]
-    frames = [table.frame.assign(**{"file name": tag}) for table, tag in zip(tables, tags, strict=True)]
-    return [replace(tables[0], name=f"{len(tables)} files", frame=pd.concat(frames, ignore_index=True))]
+    named = [
+        replace(each, frame=each.frame.assign(**{"file name": tag})) for each, tag in zip(tables, tags, strict=True)
+    ]
+    return [one_below_other(named, f"{len(tables)} files")]
 
 
-def spread_tags(raw: RawTable, options: TimeOptions, taken: Collection[str], plan: JoinPlan, log: Notebook) -> Area:
+def spread_tags(raw: RawTable, options: TimeOptions, taken: Collection[str], plan: JoinPlan, log: ReadLog) -> Area:
     """Return a column for each tag, if a table has a row for each reading, as historians export them.
 
     Such a table has one column of tags and one of values, the time, and what is said about readings (unit, quality):
@@ -169,7 +176,7 @@ def spread_tags(raw: RawTable, options: TimeOptions, taken: Collection[str], pla
     if columns is None or not 2 <= len(tags) <= len(raw.frame) / 2 or set(tags) & set(when):
         return raw
     tag, value, unit = columns.tag, columns.value, columns.unit
-    found = Notebook(raw.name, log.strict)
+    found = ReadLog(raw.name, log.strict)
     clock = _clock_of_readings(raw.frame, when, options, found)
     if clock.times is None:
         return raw
@@ -203,9 +210,11 @@ def spread_tags(raw: RawTable, options: TimeOptions, taken: Collection[str], pla
         count = round(again * len(stamps))
         said = f"{counted(count, 'reading')} of {raw.name} at the time of another of the same tag; both count."
         log.add("duplicate readings", said, count)
-    raw = replace(raw, units=named)
     note_missing_times(stamps, raw.name, log)
-    del codes, stamps  # of ten million readings, 120 MB
+    # Of ten million readings each column takes 80 MB: what is not needed any more goes.
+    raw = replace(raw, units=named, frame=frame[[value]])
+    clock = replace(clock, times=clock.times[:0])
+    del codes, stamps, frame
     read = long_readings(raw, ordered_codes, ordered, order, tags, value, clock, plan.values, log)
     return replace(read, time_reader=clock.reader)
 
@@ -228,7 +237,7 @@ def _reading_columns_of(
         return None, []
     tag, value, _ = named_reading_columns(raw.frame.columns)
     try:
-        when = list(find_clock(raw.frame.iloc[:20], options, {tag, value, *taken}, Notebook(raw.name)).columns)
+        when = list(find_clock(raw.frame.iloc[:20], options, {tag, value, *taken}, ReadLog(raw.name)).columns)
     except TableError:  # reported where the time is read
         return None, []
     return (find_reading_columns(raw.frame, when, taken) if when else None), when
@@ -244,16 +253,16 @@ def _tags_of(column: pd.Series[Any]) -> tuple[NDArray[np.int32], list[str]]:
     return np.append(numbers, -1).astype(np.int32)[codes], names.tolist()
 
 
-def _clock_of_readings(frame: pd.DataFrame, when: list[str], options: TimeOptions, notebook: Notebook) -> Clock:
+def _clock_of_readings(frame: pd.DataFrame, when: list[str], options: TimeOptions, log: ReadLog) -> TableClock:
     """Read the time of a table with a row for each reading, each text once: a time comes as often as there are tags."""
     column = frame[when[0]]
     if column.dtype.kind == "M":  # without a copy, which `find_clock` would make
         read = column_times(column, options)
-        return Clock(read.index(options.zone, when[0], notebook), when[0], (when[0],), read.reader(options.zone))
+        return TableClock(read.index(options.zone, when[0], log), when[0], (when[0],), read.reader(options.zone))
     if len(when) > 1 or column.dtype.kind in "iuf":
-        return find_clock(frame[when], options, (), notebook)
+        return find_clock(frame[when], options, (), log)
     codes, texts = pd.factorize(column)
-    clock = find_clock(pd.DataFrame({column.name: texts}), options, (), notebook)
+    clock = find_clock(pd.DataFrame({column.name: texts}), options, (), log)
     if clock.times is None:
         return clock
     none = pd.DatetimeIndex([pd.NaT]).as_unit("us").tz_localize(clock.times.tz)  # of missing texts
@@ -307,7 +316,7 @@ class Combined:
     """A raw table, its clock and units; `lengths` are the numbers of rows from each file, if files were appended."""
 
     frame: pd.DataFrame
-    clock: Clock
+    clock: TableClock
     decimal: str
     lengths: tuple[int, ...]
     units: Mapping[str, str]
@@ -316,13 +325,13 @@ class Combined:
 
 
 def combine(
-    tables: Sequence[Area], options: TimeOptions, taken: Collection[str], plan: JoinPlan, notebook: Notebook
+    tables: Sequence[Area], options: TimeOptions, taken: Collection[str], plan: JoinPlan, log: ReadLog
 ) -> Combined:
     """Append tables with the same columns; join tables with different columns on their time; refuse a mixture.
 
     Tables whose stamps agree are joined on equal stamps. Others, and readings, are put on one clock.
     """
-    areas = _appended(tables, notebook)
+    areas = _appended(tables, log)
     # A decimal comma if any has it: the numbers of the others have been read already.
     decimal = "," if any(isinstance(area, RawTable) and area.decimal == "," for area in areas) else "."
     units = {name: unit for area in areas for name, unit in area.units.items()}
@@ -332,12 +341,12 @@ def combine(
     first = areas[0]
     is_sparse = len(areas) == 1 and isinstance(first, RawTable) and _is_sparse(first.frame, plan)
     if len(areas) == 1 and isinstance(first, RawTable) and not on_grid and not is_sparse:
-        clock = find_clock(first.frame, options, taken, notebook)
+        clock = find_clock(first.frame, options, taken, log)
         if clock.times is not None and plan.group is None:
             _refuse_same_period(first, clock)
         return Combined(first.frame, clock, decimal, first.lengths or (len(first.frame),), units)
     clocks = [
-        _clock_to_join(area, options, taken, notebook, alone=len(areas) == 1) if isinstance(area, RawTable) else None
+        _clock_to_join(area, options, taken, log, alone=len(areas) == 1) if isinstance(area, RawTable) else None
         for area in areas
     ]
     _refuse_mixture(areas, clocks)
@@ -345,7 +354,7 @@ def combine(
         raws = [area for area in areas if isinstance(area, RawTable)]
         stamped = [clock for clock in clocks if clock is not None]
         if plan.group is not None or plan.align.step == NONE or _are_of_one_clock(stamped):
-            return _joined(raws, stamped, decimal, units, notebook)
+            return _joined(raws, stamped, decimal, units, log)
     readings = []
     for area, its in zip(areas, clocks, strict=True):
         used = () if its is None else its.columns
@@ -353,13 +362,13 @@ def combine(
         if names and isinstance(area, TagReadings):
             readings.append(area.only(names))
         elif names and isinstance(area, RawTable) and its is not None and its.times is not None:
-            readings.append(area_readings(area, its, names, plan.values, notebook, plan.known))
+            readings.append(area_readings(area, its, names, plan.values, log, plan.known))
     frame, times, alignment, tags = align_all(
-        readings, plan.align, {plan.label} - {None}, plan.max_cells, notebook, plan.known
+        readings, plan.align, {plan.label} - {None}, plan.max_cells, log, plan.known
     )
     return Combined(
         frame,
-        Clock(times, readings[0].time_name, (), readings[0].time_reader),
+        TableClock(times, readings[0].time_name, (), readings[0].time_reader),
         ".",
         (len(frame),),
         units,
@@ -379,7 +388,7 @@ def _is_sparse(frame: pd.DataFrame, plan: JoinPlan) -> bool:
     return bool((filled.mean(axis=1) <= _FEW_FILLED).mean() >= _ONCE)
 
 
-def _appended(tables: Sequence[Area], notebook: Notebook) -> list[Area]:
+def _appended(tables: Sequence[Area], log: ReadLog) -> list[Area]:
     """Put tables with the same columns, and readings of the same tags in other periods, one after the other."""
     groups: dict[frozenset[str], list[RawTable]] = {}
     readings = [table for table in tables if isinstance(table, TagReadings)]
@@ -391,18 +400,17 @@ def _appended(tables: Sequence[Area], notebook: Notebook) -> list[Area]:
         if len(group) == 1:
             areas.append(group[0])
             continue
-        frame = pd.concat([table.frame for table in group], ignore_index=True)
         said = f"{len(group)} files with the same columns were put one after the other."
-        notebook.add("appended files", said, len(group))
+        log.add("appended files", said, len(group))
         name = group[0].name if len(groups) == 1 else f"{group[0].name} and {len(group) - 1:,} more"
         decimal = "," if any(table.decimal == "," for table in group) else "."
         lengths = tuple(len(table.frame) for table in group)
         files = tuple(table.name for table in group)
-        areas.append(replace(group[0], name=name, frame=frame, decimal=decimal, lengths=lengths, files=files))
-    return [*areas, *merge_periods(readings, notebook)]
+        areas.append(replace(one_below_other(group, name), decimal=decimal, lengths=lengths, files=files))
+    return [*areas, *merge_periods(readings, log)]
 
 
-def _refuse_same_period(table: RawTable, clock: Clock) -> None:
+def _refuse_same_period(table: RawTable, clock: TableClock) -> None:
     """Raise if two files with the same columns have other rows at the same time: they may be of two machines."""
     if len(table.files) < 2 or clock.times is None:
         return
@@ -433,7 +441,7 @@ def _refuse_same_period(table: RawTable, clock: Clock) -> None:
         )
 
 
-def _are_of_one_clock(clocks: Sequence[Clock]) -> bool:
+def _are_of_one_clock(clocks: Sequence[TableClock]) -> bool:
     """Return whether the stamps of tables agree, but for some."""
     stamps = [microseconds(clock.times.dropna()) for clock in clocks if clock.times is not None]
     if not all(map(len, stamps)):
@@ -449,38 +457,38 @@ def _are_of_one_clock(clocks: Sequence[Clock]) -> bool:
 
 
 def _joined(
-    tables: Sequence[RawTable], clocks: Sequence[Clock], decimal: str, units: Mapping[str, str], notebook: Notebook
+    tables: Sequence[RawTable], clocks: Sequence[TableClock], decimal: str, units: Mapping[str, str], log: ReadLog
 ) -> Combined:
     """Join tables on equal stamps."""
     parts = [table.frame.drop(columns=list(clock.columns)) for table, clock in zip(tables, clocks, strict=True)]
     stamped = [_unique_stamps(table.name, clock) for table, clock in zip(tables, clocks, strict=True)]
     names = [table.name for table in tables]
     refuse_some_zones(names, [stamps.tz for stamps in stamped])
-    check_common_period(names, [microseconds(stamps) for stamps in stamped], notebook)
+    check_common_period(names, [microseconds(stamps) for stamps in stamped], log)
     for part, stamps in zip(parts, stamped, strict=True):
         part.index = stamps
     frame = pd.concat(parts, axis=1, join="outer", sort=True)
     stamps = pd.DatetimeIndex(frame.index)
     lonely = int((~np.logical_and.reduce([stamps.isin(each) for each in stamped])).sum())
     said = f"{len(tables)} files with different columns were joined on time; {lonely:,} of {len(stamps):,} time stamps"
-    notebook.add("joined files", f"{said} are not in all of them, and the values there count as missing.", lonely)
-    clock = Clock(stamps, clocks[0].name, (), clocks[0].reader)
+    log.add("joined files", f"{said} are not in all of them, and the values there count as missing.", lonely)
+    clock = TableClock(stamps, clocks[0].name, (), clocks[0].reader)
     return Combined(frame.reset_index(drop=True), clock, decimal, (len(stamps),), units)
 
 
-def _have_same_columns(tables: Sequence[Area]) -> bool:
+def have_same_columns(tables: Sequence[Area]) -> bool:
     return all(set(table.names) == set(tables[0].names) for table in tables)
 
 
 def _clock_to_join(
-    table: RawTable, options: TimeOptions, taken: Collection[str], notebook: Notebook, *, alone: bool
-) -> Clock:
+    table: RawTable, options: TimeOptions, taken: Collection[str], log: ReadLog, *, alone: bool
+) -> TableClock:
     missing = [name for name in options.columns if name not in table.frame.columns]
     if missing:
         raise TableError(
             f"{table.name} has no column {quoted(missing[0])} (given as {option('time')}). Files are joined on time."
         )
-    clock = find_clock(table.frame, options, taken, notebook)
+    clock = find_clock(table.frame, options, taken, log)
     if clock.times is None and alone:
         raise TableError(f"{table.name} has no time that can be read, so that there are no steps of time.", "step")
     if clock.times is None:
@@ -491,7 +499,7 @@ def _clock_to_join(
     return clock
 
 
-def _refuse_mixture(areas: Sequence[Area], clocks: Sequence[Clock | None]) -> None:
+def _refuse_mixture(areas: Sequence[Area], clocks: Sequence[TableClock | None]) -> None:
     """Raise unless all columns are different: if only some are the same, what is meant cannot be known."""
     used = [() if clock is None else clock.columns for clock in clocks]
     named = [[name for name in area.names if name not in some] for area, some in zip(areas, used, strict=True)]
@@ -506,7 +514,7 @@ def _refuse_mixture(areas: Sequence[Area], clocks: Sequence[Clock | None]) -> No
                 )
 
 
-def _unique_stamps(name: str, clock: Clock) -> pd.DatetimeIndex:
+def _unique_stamps(name: str, clock: TableClock) -> pd.DatetimeIndex:
     assert clock.times is not None
     odd = len(clock.times) - clock.times.nunique()
     if odd:
@@ -517,12 +525,12 @@ def _unique_stamps(name: str, clock: Clock) -> pd.DatetimeIndex:
     return clock.times
 
 
-def records_among(tables: list[Area], options: TimeOptions, taken: Collection[str], notebook: Notebook) -> list[Area]:
+def records_among(tables: list[Area], options: TimeOptions, taken: Collection[str], log: ReadLog) -> list[Area]:
     """Return the tables of a folder without lists of names and of events, if others have different columns.
 
     If no table has a time, all are kept: which belong together is then not known.
     """
-    if _have_same_columns(tables):
+    if have_same_columns(tables):
         return tables
     is_record = [isinstance(table, TagReadings) or _is_record(table, options, taken) for table in tables]
     records = [table for table, has_time in zip(tables, is_record, strict=True) if has_time]
@@ -531,7 +539,7 @@ def records_among(tables: list[Area], options: TimeOptions, taken: Collection[st
         return tables
     rows = listed([table.name for table in records])
     message = f"The rows are in {rows}. Left out, as without time or only starts and ends of events: {listed(others)}."
-    notebook.add("other files", message, len(others), changed=True)
+    log.add("other files", message, len(others), changed=True)
     return records
 
 
@@ -548,6 +556,6 @@ def _is_record(table: RawTable, options: TimeOptions, taken: Collection[str]) ->
         return False  # a list of events
     try:
         parts = (frame.iloc[:20], frame)
-        return any(find_clock(rows, options, taken, Notebook(table.name)).times is not None for rows in parts)
+        return any(find_clock(rows, options, taken, ReadLog(table.name)).times is not None for rows in parts)
     except TableError:
         return True

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from penstock._messages import counted
 from penstock._types import BoolArray, FloatArray
-from penstock.io._clock import Clock, find_clock
+from penstock.io._clock import TableClock, find_clock
 from penstock.io._combine import RawTable, without_fillers
 from penstock.io._csv_kernels import POWERS, read_lines
 from penstock.io._encodings import UTF8, find_encoding, marked_encoding
@@ -42,7 +42,7 @@ from penstock.io._row_values import (
 from penstock.io._text import column_names
 from penstock.io.feeds import LONGEST, InputError
 from penstock.io.quality import is_quality, tag_of
-from penstock.io.table import Notebook, TableError
+from penstock.io.table import ReadLog, TableError
 from penstock.io.times import TimeReader, joined_time
 
 _DECIMALS = re.compile(r"[+-]?\d*([.,])\d+([eE][+-]?\d+)?")
@@ -97,7 +97,7 @@ class RowLayout:
 def learn_layout(
     lines: Sequence[bytes],
     options: TableOptions,
-    notebook: Notebook,
+    log: ReadLog,
     elsewhere: Callable[[], Sequence[bytes]] = tuple,
     *,
     more: bool,
@@ -107,10 +107,10 @@ def learn_layout(
     The layout is that of `read_table`; InputError if it cannot be found. Where the first lines do not tell the day from
     the month, lines from `elsewhere` in the file may.
     """
-    name = notebook.source
+    name = log.source
     lines = [line if len(line) <= LONGEST else b"" for line in lines]
     try:
-        text, encoding = _decoded_head(b"\n".join(lines), options.encoding, notebook)
+        text, encoding = _decoded_head(b"\n".join(lines), options.encoding, log)
         layout = find_layout(text, name, options.delimiter, options.decimal, ragged=True)
         if not layout.rows or (more and not layout.has_data):
             return None
@@ -132,18 +132,18 @@ def learn_layout(
     usual = layout.decimal if any(signs) or options.decimal else None
     signs = [options.decimal or sign or usual for sign in signs]
     frame = pd.DataFrame({each: _typed([row[n] for row in rows], signs[n]) for n, each in enumerate(names)})
-    kept = without_fillers(RawTable(name, frame, unnamed=unnamed), notebook).frame
+    kept = without_fillers(RawTable(name, frame, unnamed=unnamed), log).frame
     measured = [each for n, each in enumerate(names) if each in kept and _is_measured(frame[each], signs[n])]
     unnamed = () if layout.names is None else unnamed
-    columns, reader = _choose_columns(names, rows[0], kept, measured, unnamed, options, notebook)
-    if columns.time is not None and (reader is None or notebook.about("ambiguous dates")):
+    columns, reader = _choose_columns(names, rows[0], kept, measured, unnamed, options, log)
+    if columns.time is not None and (reader is None or log.about("ambiguous dates")):
         cut = [] if reader is None else _cut_lines(elsewhere(), layout.separator, encoding, len(names))
         times = [_time_of(row, columns) for row in [*rows, *cut]]
-        reader = TimeReader.learn(times, options.times, notebook)
+        reader = TimeReader.learn(times, options.times, log)
     if layout.preamble:
-        notebook.add("preamble", f"{counted(len(layout.preamble), 'line')} above the table in {name} left out.", 1)
+        log.add("preamble", f"{counted(len(layout.preamble), 'line')} above the table in {name} left out.", 1)
     if layout.names is None:
-        notebook.add("no header", f"{name} has no header; its columns are called 'column 1' and so on.", layout.width)
+        log.add("no header", f"{name} has no header; its columns are called 'column 1' and so on.", layout.width)
     return RowLayout(
         columns,
         layout.separator,
@@ -173,7 +173,7 @@ def _time_of(fields: Sequence[str], columns: Columns) -> str:
     return time if columns.clock is None else joined_time(time, fields[columns.clock])
 
 
-def _decoded_head(head: bytes, encoding: str | None, notebook: Notebook) -> tuple[str, str]:
+def _decoded_head(head: bytes, encoding: str | None, log: ReadLog) -> tuple[str, str]:
     """Return the first lines as text, and their encoding, which is noted if it was found and is not UTF-8."""
     marked = None if encoding else marked_encoding(head[:4096])
     if marked is not None or b"\0" in head.partition(b"\n")[0]:
@@ -181,13 +181,13 @@ def _decoded_head(head: bytes, encoding: str | None, notebook: Notebook) -> tupl
     head = head.removeprefix(BOM)
     if encoding:
         return head.decode(encoding, errors="replace").replace("\r\n", "\n"), encoding
-    refuse_foreign(head[:4096], notebook.source)
+    refuse_foreign(head[:4096], log.source)
     found = UTF8
     try:
         text = head.decode()
     except UnicodeDecodeError:
         found = find_encoding([head])
-        notebook.add("encoding", found.note(notebook.source), 1)
+        log.add("encoding", found.note(log.source), 1)
         text = head.decode(found.name, errors="replace")
     return text.replace("\r\n", "\n"), found.name
 
@@ -210,7 +210,7 @@ def _choose_columns(
     measured: Collection[str],
     unnamed: Sequence[str],
     options: TableOptions,
-    notebook: Notebook,
+    log: ReadLog,
 ) -> tuple[Columns, TimeReader | None]:
     """Choose the time and the variables among these columns; return also how the time is read.
 
@@ -218,25 +218,25 @@ def _choose_columns(
     measured : those of numbers.
     """
     options = options.for_columns(names)
-    reading, clock = _find_reading(names, kept, measured, options, Notebook(notebook.source))
+    reading, clock = _find_reading(names, kept, measured, options, ReadLog(log.source))
     if reading is not None:
-        return _reading_layout(names, kept, reading, clock, options, notebook)
+        return _reading_layout(names, kept, reading, clock, options, log)
     check_options(names, options)
     given = () if options.time is None else (options.time,)
     taken = {*options.columns, *options.texts, *options.exclude}
-    raw = RawTable(notebook.source, kept, unnamed=tuple(name for name in unnamed if name in kept))
+    raw = RawTable(log.source, kept, unnamed=tuple(name for name in unnamed if name in kept))
     plain = ValueOptions(None, MissingCodes.of(()))
-    if not given and pair_readings(raw, options.times, set(options.exclude), plain, Notebook(notebook.source)):
+    if not given and pair_readings(raw, options.times, set(options.exclude), plain, ReadLog(log.source)):
         raise InputError(
-            f"{notebook.source} has a time beside each tag, so that its lines are not in order of time. Score it as a "
+            f"{log.source} has a time beside each tag, so that its lines are not in order of time. Score it as a "
             f"file (penstock score), or stream a line for each reading: tag, time, value."
         )
-    clock = Clock(None, None, ())
+    clock = TableClock(None, None, ())
     try:
         if not given or given[0] in kept:
-            about_time = Notebook(notebook.source)
+            about_time = ReadLog(log.source)
             clock = find_clock(kept, replace(options.times, columns=given), taken, about_time)
-            notebook.notes += [note for note in about_time.notes if note.kind == "ambiguous dates"]
+            log.notes += [note for note in about_time.notes if note.kind == "ambiguous dates"]
     except TableError as error:  # a column that is passed on as the time need not hold times
         if options.times.format is not None:
             raise InputError(str(error)) from None
@@ -244,7 +244,7 @@ def _choose_columns(
         len(clock.columns) > 2 or (len(clock.columns) == 2 and kept[clock.columns[1]].dtype.kind in "iuf")
     ):
         raise InputError(
-            f"The time of {notebook.source} is spread over {', '.join(map(quoted, clock.columns))}, which is not read "
+            f"The time of {log.source} is spread over {', '.join(map(quoted, clock.columns))}, which is not read "
             f"from a stream. Score it as a file (penstock score), or stream a column with the whole time."
         )
     found = [names.index(name) for name in given or clock.columns]
@@ -258,11 +258,11 @@ def _choose_columns(
         variables = [name for name in names if name in chosen and qualities.get(name) not in chosen]
         if time not in (None, 0) and names[0] in unnamed and names[0] in variables:
             variables.remove(names[0])
-            notebook.add("row numbers", "The first column has no name and another is the time: it is left out.", 1)
+            log.add("row numbers", "The first column has no name and another is the time: it is left out.", 1)
         texts = [name for name in variables if name not in measured]
         if texts:
             shown = ", ".join(map(quoted, texts[:5])) + (", …" if len(texts) > 5 else "")
-            notebook.add("text", f"Left out, as the first lines hold text there: {shown}.", len(texts), tuple(texts))
+            log.add("text", f"Left out, as the first lines hold text there: {shown}.", len(texts), tuple(texts))
             variables = [name for name in variables if name in measured]
     if not (variables or options.texts):
         raise InputError(f"No column is left to measure anomalies in; the columns are {listed_names(names)}.")
@@ -278,15 +278,15 @@ def _choose_columns(
 
 
 def _find_reading(
-    names: Sequence[str], kept: pd.DataFrame, measured: Collection[str], options: TableOptions, notebook: Notebook
-) -> tuple[ReadingColumns | None, Clock]:
+    names: Sequence[str], kept: pd.DataFrame, measured: Collection[str], options: TableOptions, log: ReadLog
+) -> tuple[ReadingColumns | None, TableClock]:
     """Return the columns of tag and value, if each row of a stream is one reading, and its time."""
-    asked, clock = set(options.columns), Clock(None, None, ())
+    asked, clock = set(options.columns), TableClock(None, None, ())
     if not asked.isdisjoint(names):
         return None, clock
     given = () if options.time is None or options.time not in kept else (options.time,)
     with suppress(TableError):
-        clock = find_clock(kept, replace(options.times, columns=given), named_reading_columns(names), notebook)
+        clock = find_clock(kept, replace(options.times, columns=given), named_reading_columns(names), log)
     found = find_reading_columns(kept, clock.columns, options.exclude, asked if options.readings else ())
     if found is not None and not asked:
         alone = set(measured) - {*options.exclude, *clock.columns} == {found.value}
@@ -298,19 +298,19 @@ def _reading_layout(
     names: Sequence[str],
     kept: pd.DataFrame,
     reading: ReadingColumns,
-    clock: Clock,
+    clock: TableClock,
     options: TableOptions,
-    notebook: Notebook,
+    log: ReadLog,
 ) -> tuple[Columns, TimeReader | None]:
     """Return the columns of a stream in which each row is a reading."""
     if not options.readings:
         raise InputError(
-            f"{notebook.source} has a row for each reading ({quoted(reading.tag)} and {quoted(reading.value)}). "
+            f"{log.source} has a row for each reading ({quoted(reading.tag)} and {quoted(reading.value)}). "
             f"Rows are made of them on a clock: that of a model that was fitted to such readings, or give --step and "
             f"the tags (--columns)."
         )
     if clock.times is None:
-        raise InputError(f"{notebook.source} has a row for each reading, but no time that can be read (--time).")
+        raise InputError(f"{log.source} has a row for each reading, but no time that can be read (--time).")
     places = tuple(names.index(name) for name in (reading.tag, reading.value, *reading.quality))
     said = tuple(Quality(place, places[1], _some_values(kept[names[place]]), names[place]) for place in places[2:])
     when = [names.index(name) for name in clock.columns]
@@ -368,7 +368,7 @@ class CsvRows:
 
     def __init__(self, layout: RowLayout, missing: Collection[str] = ()) -> None:
         self.layout = layout
-        self._missing = frozenset(missing)  # further texts for a missing reading
+        self._missing = MissingCodes.of(tuple(missing))  # further texts and numbers for a missing reading
         self.columns = layout.columns
         self.reader = layout.reader  # of the time; None as long as no time was there that can be read
         self._column_of_field = np.full(len(self.columns.names), -1, dtype=np.intp)
@@ -436,6 +436,8 @@ class CsvRows:
         kept = [number for number in range(len(lines)) if number not in faults]
         if faults:
             values, times = values[kept], [times[number] for number in kept]
+        if self._missing.numbers:
+            values[np.isin(values, self._missing.numbers)] = np.nan
         texts: dict[str, list[str | None]] = {}
         if self.columns.texts or self.columns.quality:
             rows = [self.fields(lines[number]) for number in kept]
@@ -489,7 +491,7 @@ class CsvRows:
 
     def _number(self, field: str, column: int) -> float:
         """Return the number that a field of a variable spells."""
-        if field.strip() in self._missing:
+        if field.strip() in self._missing.texts:
             return math.nan
         place = self.columns.variables[column]
         plain = field.strip().removesuffix(self.layout.units[place]) if self.layout.units else field

@@ -25,11 +25,18 @@ import pandas as pd
 
 from penstock._messages import listed, option, quoted
 from penstock.io._clock import seems_clock_alone, seems_dated
-from penstock.io._combine import RawTable, own_names, with_names, without_fillers
+from penstock.io._combine import (
+    RawTable,
+    have_same_columns,
+    one_below_other,
+    own_names,
+    with_names,
+    without_fillers,
+)
 from penstock.io._layout import GZIP, PARQUET, ZIPPED, kind_of_file
 from penstock.io._text import Read, TextOptions, TextSource, most_cells, read_alike, read_text
 from penstock.io._time_texts import is_time, with_dates
-from penstock.io.table import Notebook, TableError
+from penstock.io.table import ReadLog, TableError
 from penstock.io.times import as_texts
 
 _DATE_OF_FILE = re.compile(
@@ -48,7 +55,7 @@ _MOST_CELLS = 2**27  # of one sheet, also empty ones: openpyxl makes them one by
 
 
 @dataclass(frozen=True)
-class FileOptions:
+class ReadOptions:
     """How files are read: text, the sheet of a workbook, the largest size, and names to give to all columns."""
 
     text: TextOptions
@@ -57,7 +64,7 @@ class FileOptions:
     names: tuple[str, ...] = ()
 
 
-def files_of(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], notebook: Notebook) -> list[Path]:
+def files_of(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], log: ReadLog) -> list[Path]:
     """Return the files that a path, a folder or a list of paths means."""
     if not isinstance(source, str | os.PathLike):
         if not isinstance(source, Sequence) or not all(isinstance(each, str | os.PathLike) for each in source):
@@ -67,7 +74,7 @@ def files_of(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], 
             )
         if not source:
             raise TableError("The list of paths is empty. Name at least one file.")
-        return [file for each in source for file in files_of(each, notebook)]
+        return [file for each in source for file in files_of(each, log)]
     path = Path(source)
     try:
         if not stat.S_ISDIR(path.stat().st_mode):
@@ -85,7 +92,7 @@ def files_of(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], 
         held = f"; it holds {listed(others, most=5)}" if others else ", and nothing else"
         raise TableError(f"The folder {path} holds no table ({', '.join(_ENDINGS)}, or those with .gz){held}.")
     if others:
-        notebook.add("other files", f"In {path}, {listed(others, most=5)} was not read.", len(others))
+        log.add("other files", f"In {path}, {listed(others, most=5)} was not read.", len(others))
     return files
 
 
@@ -138,7 +145,7 @@ def _reason(error: Exception) -> str:
     return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
 
 
-def read_files(paths: Sequence[Path], options: FileOptions, notebook: Notebook) -> list[RawTable]:
+def read_files(paths: Sequence[Path], options: ReadOptions, log: ReadLog) -> list[RawTable]:
     """Read files of any known kind; all together may hold no more than one file may."""
     _refuse_too_many_bytes(paths, options.max_bytes)
     tables: list[RawTable] = []
@@ -146,12 +153,12 @@ def read_files(paths: Sequence[Path], options: FileOptions, notebook: Notebook) 
     together, cells = not options.names, 0
     while len(tables) < len(paths):
         rest = paths[len(tables) :]
-        raw, read = _read_file(rest[0], options, notebook)
+        raw, read = _read_file(rest[0], options, log)
         more = [raw]
         if read is not None and read.further:
             if options.names:
                 raise TableError(f"{rest[0].name} holds several tables, which cannot all have these names.", "names")
-            further += [without_fillers(table, notebook) for table in read.further]
+            further += [without_fillers(table, log) for table in read.further]
             together = False
         if together and read is not None and read.plain and len(rest) > 1:
             alike = read_alike(read, rest[1:], options.text)
@@ -166,7 +173,7 @@ def read_files(paths: Sequence[Path], options: FileOptions, notebook: Notebook) 
                 f"into memory. Read fewer files, or pass a larger {option('max_bytes')}.",
                 "max_bytes",
             )
-    return [*_with_dates_of_files(_with_partitions(tables, paths, notebook), notebook), *further]
+    return [*_with_dates_of_files(_with_partitions(tables, paths, log), log), *further]
 
 
 def _refuse_too_many_bytes(paths: Sequence[Path], max_bytes: int) -> None:
@@ -195,7 +202,7 @@ def _size_in_words(size: float) -> str:
     return f"{size / 1e9:,.3g} GB" if size >= 1e9 else f"{size:,.0f} bytes"
 
 
-def _with_partitions(tables: list[RawTable], paths: Sequence[Path], notebook: Notebook) -> list[RawTable]:
+def _with_partitions(tables: list[RawTable], paths: Sequence[Path], log: ReadLog) -> list[RawTable]:
     """Add what the names of folders say (unit=7) as columns of text, if it differs; a date is known from the rows."""
     keys = [
         {key: value for part in path.parts[:-1] for key, _, value in [part.partition("=")] if value} for path in paths
@@ -206,23 +213,22 @@ def _with_partitions(tables: list[RawTable], paths: Sequence[Path], notebook: No
     kept = [name for name in names if name not in dates and len(values[name]) > 1]
     if dates:
         said = f"The folders are named by {listed(dates)}; the time of the rows is what counts."
-        notebook.add("partitions", said, len(dates), tuple(dates))
+        log.add("partitions", said, len(dates), tuple(dates))
     for name in kept:
         if any(name in table.frame.columns for table in tables):
             continue  # the files have it too
         said = f"Column {quoted(name)} comes from the names of folders, which have {len(values[name]):,} values of it."
-        notebook.add("partitions", said, len(values[name]), (name,))
+        log.add("partitions", said, len(values[name]), (name,))
         tables = [
             replace(table, frame=table.frame.assign(**{name: each.get(name)}))
             for table, each in zip(tables, keys, strict=True)
         ]
-    if kept and len({frozenset(table.frame.columns) for table in tables}) == 1:  # one table, maybe of readings by tag
-        whole = pd.concat([table.frame for table in tables], ignore_index=True)
-        return [replace(tables[0], name=f"{len(tables):,} files", frame=whole)]
+    if kept and have_same_columns(tables):  # one table, maybe of readings by tag
+        return [one_below_other(tables, f"{len(tables):,} files")]
     return tables
 
 
-def _with_dates_of_files(tables: list[RawTable], notebook: Notebook) -> list[RawTable]:
+def _with_dates_of_files(tables: list[RawTable], log: ReadLog) -> list[RawTable]:
     """Put the date in the name of each file before its times of day, where rows have no date and are of one day."""
     dated = []
     for table in tables:
@@ -237,7 +243,7 @@ def _with_dates_of_files(tables: list[RawTable], notebook: Notebook) -> list[Raw
             return tables
         dated.append(replace(table, frame=table.frame.assign(**{clocks[0]: texts[0]})))
     said = f"The times have no date: it was taken from the name of each file, as in {quoted(tables[0].name)}."
-    notebook.add("dates of files", said, len(tables), (clocks[0],))
+    log.add("dates of files", said, len(tables), (clocks[0],))
     return dated
 
 
@@ -252,25 +258,25 @@ def _are_dates(name: str, values: Iterable[str]) -> bool:
     return all(is_time(value) or (parts and value.isdecimal()) for value in whole)
 
 
-def _read_file(path: Path, options: FileOptions, notebook: Notebook) -> tuple[RawTable, Read | None]:
+def _read_file(path: Path, options: ReadOptions, log: ReadLog) -> tuple[RawTable, Read | None]:
     """Read one file, and return also how, if it is a text."""
     name, most, read = path.name, options.max_bytes, None
     try:
         kind = kind_of_file(path)
         if kind == PARQUET:
-            raw = _read_parquet(path, most, notebook)
+            raw = _read_parquet(path, most, log)
         else:
             size = path.stat().st_size
             if kind == ZIPPED:
-                read = _read_workbook(path, options, notebook)
+                read = _read_workbook(path, options, log)
             elif kind == GZIP:
                 packed = TextSource(
                     name, lambda: cast(BinaryIO, gzip.GzipFile(path, "rb")), most, most_bytes=_GZIP_RATIO * size
                 )
-                read = read_text(packed, options.text, notebook)
+                read = read_text(packed, options.text, log)
             else:
                 plain = TextSource(name, lambda: path.open("rb", buffering=0), most, path, size)
-                read = read_text(plain, options.text, notebook)
+                read = read_text(plain, options.text, log)
             raw = read.table
     except PermissionError:
         raise TableError(
@@ -278,39 +284,39 @@ def _read_file(path: Path, options: FileOptions, notebook: Notebook) -> tuple[Ra
         ) from None
     except OSError as error:
         raise TableError(f"{path} cannot be read: {_reason(error)}. Check the path and the disk.") from None
-    named = with_names(raw, options.names, notebook) if options.names else raw
-    return without_fillers(named, notebook), read
+    named = with_names(raw, options.names, log) if options.names else raw
+    return without_fillers(named, log), read
 
 
 # Excel.
 
 
-def _read_workbook(path: Path, options: FileOptions, notebook: Notebook) -> Read:
+def _read_workbook(path: Path, options: ReadOptions, log: ReadLog) -> Read:
     """Read the sheet that is named; else all that hold a table with times, each as a table; else the first."""
     sources = _sheets_as_texts(path, options.sheet, min(options.max_bytes, _MOST_TEXT))
     first, source = next(sources)
     if options.sheet is not None:
-        return read_text(source, options.text, notebook)
-    tables: dict[str, tuple[Read, Notebook]] = {}
+        return read_text(source, options.text, log)
+    tables: dict[str, tuple[Read, ReadLog]] = {}
     names = [first]
     for name, each in chain([(first, source)], sources):
         names += [name] if name != first else []
-        log = Notebook(path.name, notebook.strict)
+        own_log = ReadLog(path.name, log.strict)
         try:
-            read = read_text(each, options.text, log)
+            read = read_text(each, options.text, own_log)
         except TableError:  # a sheet of remarks, or an empty one
             continue
         if seems_dated(read.table.frame):
-            tables[name] = read, log
+            tables[name] = read, own_log
     if not tables or len(names) == 1:
         if len(names) > 1:
-            notebook.add("sheets", f"Of the sheets of {path.name}, {listed(names)}, the first was read.", len(names))
-        return read_text(source, options.text, notebook)
+            log.add("sheets", f"Of the sheets of {path.name}, {listed(names)}, the first was read.", len(names))
+        return read_text(source, options.text, log)
     others = [name for name in names if name not in tables]
     left = f" Left out, as without times: {listed(others)}." if others else ""
-    notebook.add("sheets", f"Of {path.name} these sheets were read: {listed(tables)}.{left}", len(names))
-    for _, log in tables.values():
-        notebook.notes += log.notes
+    log.add("sheets", f"Of {path.name} these sheets were read: {listed(tables)}.{left}", len(names))
+    for _, own_log in tables.values():
+        log.notes += own_log.notes
     (main, _), *further = tables.values()
     if not further:
         return main
@@ -413,7 +419,7 @@ def need_pyarrow(what: str) -> None:
         raise TableError(f"{what} needs pyarrow. Install it with: pip install 'penstock[files]'") from None
 
 
-def _read_parquet(path: Path, max_bytes: int, notebook: Notebook) -> RawTable:
+def _read_parquet(path: Path, max_bytes: int, log: ReadLog) -> RawTable:
     name = path.name
     need_pyarrow(f"{name} is a Parquet file, and reading it")
     import pyarrow
@@ -444,7 +450,7 @@ def _read_parquet(path: Path, max_bytes: int, notebook: Notebook) -> RawTable:
         raise
     except Exception as error:  # pyarrow raises any kind of error for a damaged file
         raise TableError(f"{name} is damaged or no Parquet table ({quoted(error, 150)}). Write it again.") from None
-    return _from_pandas(frame, name, notebook)
+    return _from_pandas(frame, name, log)
 
 
 def _text_size(column: Any) -> int:
@@ -535,7 +541,7 @@ def _is_area(value: object) -> bool:
     return frame or several or (isinstance(value, np.ndarray) and (value.ndim == 2 or value.dtype.names is not None))
 
 
-def from_memory(source: Any, notebook: Notebook) -> RawTable:
+def from_memory(source: Any, log: ReadLog) -> RawTable:
     """Read a table of pandas, polars or NumPy; the source itself is not changed."""
     if hasattr(source, "collect"):  # lazy tables of polars
         source = source.collect()
@@ -543,7 +549,7 @@ def from_memory(source: Any, notebook: Notebook) -> RawTable:
         return _from_numpy(source)
     if isinstance(source, pd.Series):
         frame = source.to_frame(source.name if source.name is not None else "values")
-        return _from_pandas(frame, "the series", notebook)
+        return _from_pandas(frame, "the series", log)
     if hasattr(source, "get_columns"):
         return _from_polars(source)
     try:
@@ -551,15 +557,15 @@ def from_memory(source: Any, notebook: Notebook) -> RawTable:
             source = source.to_pandas() if hasattr(source, "to_pandas") else pd.DataFrame(dict(source))
     except (ValueError, TypeError) as error:
         raise TableError(f"The table cannot be read ({error}). Pass a pandas table.") from None
-    return _from_pandas(source, "the table", notebook)
+    return _from_pandas(source, "the table", log)
 
 
-def _from_pandas(frame: pd.DataFrame, name: str, notebook: Notebook) -> RawTable:
+def _from_pandas(frame: pd.DataFrame, name: str, log: ReadLog) -> RawTable:
     """Read a pandas table; an index that says more than the number of the row becomes a column."""
     levels = [frame.index.get_level_values(level) for level in range(frame.index.nlevels)]
     levels = [level for level in levels if level.name is not None or level.dtype.kind not in "iuf"]
     if not levels and not frame.index.equals(pd.RangeIndex(len(frame))) and not isinstance(frame.index, pd.RangeIndex):
-        notebook.add("index", f"The index of {name} has no name and holds numbers; it is left out.", 1)
+        log.add("index", f"The index of {name} has no name and holds numbers; it is left out.", 1)
     taken, names = [str(column) for column in frame.columns], []
     for level in levels:
         usual = "time" if isinstance(level, pd.DatetimeIndex) else "index"

@@ -4,7 +4,6 @@ stamps that are coarser than the rows."""
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
@@ -15,7 +14,7 @@ from penstock._messages import duration_in_words, option, quoted
 from penstock.io._combine import RawTable
 from penstock.io._layout import DATA, TEXT, kind_of_field
 from penstock.io._time_texts import is_time
-from penstock.io.table import Notebook, TableError
+from penstock.io.table import ReadLog, TableError
 
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}  # units of times
 # One zone for each rule of summer time that is, or lately was, in use; the first that fits is named.
@@ -31,7 +30,7 @@ _FEWEST_STAMPS, _EVEN = 20, 0.95  # different ones, and the share that is as the
 _AS_FAR = 1.2  # times the difference of rows from one stamp to the next
 
 
-def check_orientation(raw: RawTable, notebook: Notebook) -> None:
+def check_orientation(raw: RawTable, log: ReadLog) -> None:
     """Refuse a table with times in its header and names in its first column; note one that only looks transposed."""
     frame = raw.frame
     n_rows, width = frame.shape
@@ -57,10 +56,10 @@ def check_orientation(raw: RawTable, notebook: Notebook) -> None:
             f"{raw.name} looks transposed: {width:,} columns of numbers without names, and {n_rows:,} rows that begin"
         )
         said = f"{said} with names, such as {quoted(names.iloc[0])}. Rows should be times, and columns sensors."
-        notebook.add("transposed", said, width)
+        log.add("transposed", said, width)
 
 
-def note_clock_changes(times: pd.DatetimeIndex, steps: NDArray[np.int64], notebook: Notebook) -> None:
+def note_clock_changes(times: pd.DatetimeIndex, steps: NDArray[np.int64], log: ReadLog) -> None:
     """Note an hour that comes twice, or is missing, in local stamps: times in the order of the rows, and their steps.
 
     An hour is missing in many records; it is noted where clocks are set forward in that hour somewhere. One that comes
@@ -88,24 +87,25 @@ def note_clock_changes(times: pd.DatetimeIndex, steps: NDArray[np.int64], notebo
     if len(twice) > 2 * years or np.count_nonzero(steps < 0) > len(twice):  # in no order anyway
         twice = []
     fitting = {
-        zone: sum(_is(_twice, at, zone) for at in twice) + sum(_is(_left_out, at, zone) for at in missing)
+        zone: sum(_change_of_clocks(at, zone) < 0 for at in twice)
+        + sum(_change_of_clocks(at, zone) > 0 for at in missing)
         for zone in (_ZONES if twice or missing else ())
     }
     best = max(fitting, key=lambda zone: fitting[zone], default="")
     zone = best if fitting.get(best) else ""
-    missing = [at for at in missing if zone and _is(_left_out, at, zone)]
+    missing = [at for at in missing if zone and _change_of_clocks(at, zone) > 0]
     if usual == hour:  # a stamp that comes twice says little by itself
-        twice = [at for at in twice if zone and _is(_twice, at, zone)]
+        twice = [at for at in twice if zone and _change_of_clocks(at, zone) < 0]
     how = f"With the time zone set (such as {option('timezone', zone or 'Europe/Berlin')})"
     if twice:
         said = f"Clocks seem to have been set back at {twice[0]}: an hour comes twice."
-        notebook.add("daylight saving", f"{said} {how} the two are distinguished.", len(twice))
+        log.add("daylight saving", f"{said} {how} the two are distinguished.", len(twice))
     if missing:
         said = f"Clocks seem to have been set forward before {missing[0].ceil('h')}: an hour is missing, as in {zone}."
-        notebook.add("daylight saving", f"{said} {how} it is no gap.", len(missing))
+        log.add("daylight saving", f"{said} {how} it is no gap.", len(missing))
 
 
-def spread_stamps(times: pd.DatetimeIndex, values: pd.DataFrame, notebook: Notebook) -> pd.DatetimeIndex:
+def spread_stamps(times: pd.DatetimeIndex, values: pd.DataFrame, log: ReadLog) -> pd.DatetimeIndex:
     """Put rows that share a stamp at even distances, if stamps are only written more coarsely than rows were taken.
 
     So it is where each stamp comes as often, stamps are evenly apart, and rows of one stamp differ no more than those
@@ -134,14 +134,14 @@ def spread_stamps(times: pd.DatetimeIndex, values: pd.DataFrame, notebook: Noteb
     ratio = np.nanmean(within, axis=0) / np.maximum(np.nanmean(between, axis=0), np.finfo(np.float64).tiny)
     if not np.nanmedian(ratio) <= _AS_FAR:
         said = f"Each time stamp comes {often} times, with rows that differ as if they were of {often} machines: name"
-        notebook.add("repeated stamps", f"{said} the column that tells them apart ({option('group')}).", len(stamps))
+        log.add("repeated stamps", f"{said} the column that tells them apart ({option('group')}).", len(stamps))
         return times
     place = np.arange(len(stamps)) - np.repeat(starts, counts)
     place[: counts[0]] += max(0, often - counts[0])  # a record that begins within a stamp
     moved = stamps + place * step // np.repeat(np.maximum(counts, often), counts)
     said = f"Each time stamp comes {often} times, as of rows every {near} with coarser stamps: rows were put {near}"
     said = f"{said} apart. If they are of several machines, name the column that tells them apart ({option('group')})."
-    notebook.add("repeated stamps", said, len(stamps), changed=True)
+    log.add("repeated stamps", said, len(stamps), changed=True)
     index = pd.DatetimeIndex(moved.astype("M8[us]"), name=times.name)
     return index if times.tz is None else index.tz_localize("UTC").tz_convert(times.tz)
 
@@ -156,24 +156,11 @@ def _doubled_hours(times: pd.DatetimeIndex, steps: NDArray[np.int64], usual: int
     return list(counts.index[counts >= _NEARLY_ALL * hour / usual]) if len(counts) < 100 else []
 
 
-def _offsets(zone: ZoneInfo, at: dt.datetime) -> tuple[float, float]:
-    """Return the offsets of a local time, were it before and after a change of the clocks."""
-    first, second = (at.replace(tzinfo=zone, fold=fold).utcoffset() or dt.timedelta() for fold in (0, 1))
-    return first.total_seconds(), second.total_seconds()
-
-
-def _twice(zone: ZoneInfo, at: dt.datetime) -> bool:
-    first, second = _offsets(zone, at)
-    return first > second
-
-
-def _left_out(zone: ZoneInfo, at: dt.datetime) -> bool:
-    first, second = _offsets(zone, at)
-    return first < second
-
-
-def _is(what: Callable[[ZoneInfo, dt.datetime], bool], at: pd.Timestamp, name: str) -> bool:
+def _change_of_clocks(at: pd.Timestamp, name: str) -> float:
+    """Return by how much clocks are set forward at a local time, which is left out then; below 0: it comes twice."""
     try:
-        return what(ZoneInfo(name), at.to_pydatetime(warn=False))
+        zone, moment = ZoneInfo(name), at.to_pydatetime(warn=False)
     except ZoneInfoNotFoundError:  # a system without it
-        return False
+        return 0.0
+    first, second = (moment.replace(tzinfo=zone, fold=fold).utcoffset() or dt.timedelta() for fold in (0, 1))
+    return (second - first).total_seconds()

@@ -10,7 +10,7 @@ import csv
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from penstock.io._layout import DATA, EMPTY, TEXT, Layout, kind_of_field
+from penstock.io._layout import DATA, EMPTY, TEXT, TextLayout, kind_of_field
 
 _REMARKS = ("#", "//", "%%")
 _MOST_BELOW = 50  # lines below the table that are taken as remarks
@@ -43,7 +43,7 @@ class _Line:
     kinds: list[str]
 
 
-def find_inner_lines(lines: Sequence[str], layout: Layout) -> InnerLines:
+def find_inner_lines(lines: Sequence[str], layout: TextLayout) -> InnerLines:
     r"""Say what the lines of a text below its header are, where they are no rows of its table.
 
     >>> from penstock.io._layout import find_layout
@@ -76,7 +76,7 @@ def find_inner_lines(lines: Sequence[str], layout: Layout) -> InnerLines:
     return found
 
 
-def _records(lines: Sequence[str], layout: Layout) -> list[_Line]:
+def _records(lines: Sequence[str], layout: TextLayout) -> list[_Line]:
     """Return the lines below the header that are not blank, cut into fields."""
     reader = csv.reader(
         (line + "\n" for line in lines[layout.lines_above :]), delimiter=layout.separator, skipinitialspace=True

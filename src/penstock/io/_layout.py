@@ -48,7 +48,7 @@ def is_missing(text: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Layout:
+class TextLayout:
     """The layout of a text. `names` has "" for a column without a name, and is None if there is no header."""
 
     separator: str
@@ -65,7 +65,7 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class _Record:
+class _FieldsOfLine:
     fields: list[str]
     last_line: int
 
@@ -91,7 +91,7 @@ def is_enough(lines: int, size: int) -> bool:
 
 def find_layout(
     text: str, name: str, separator: str | None = None, decimal: str | None = None, *, ragged: bool = False
-) -> Layout:
+) -> TextLayout:
     """Learn the layout from the first lines of a text; if `ragged`, single lines may have too many fields.
 
     >>> layout = find_layout("Report 7\\ntime;flow\\n;m³/h\\n1.5.2024;3,5\\n2.5.2024;4,5\\n", "plant.csv")
@@ -122,7 +122,7 @@ def find_layout(
         under = (tuple(record.fields) for record in records[header + 1 : first_row])
         below = sorted(under, key=lambda fields: len("".join(fields)))
     _refuse_odd_widths(name, records, header, first_row, width, ragged)
-    return Layout(
+    return TextLayout(
         separator=separator,
         decimal=decimal or decimal_sign(record.fields for record in rows[:20]),
         width=width,
@@ -193,11 +193,11 @@ def _blanks_fit_better(lines: list[str], best: str) -> bool:
     return 2 * kinds.count(DATA) >= len(kinds)
 
 
-def _records(text: str, separator: str, name: str) -> list[_Record]:
+def _records(text: str, separator: str, name: str) -> list[_FieldsOfLine]:
     lines = text.split("\n")
     reader = csv.reader((line + "\n" for line in lines), delimiter=separator, skipinitialspace=True)
     try:
-        records = [_Record(fields, reader.line_num) for fields in reader]
+        records = [_FieldsOfLine(fields, reader.line_num) for fields in reader]
     except csv.Error as error:
         raise TableError(
             f"{name} cannot be cut into fields at line {reader.line_num:,}: {error}. Correct it."
@@ -205,7 +205,7 @@ def _records(text: str, separator: str, name: str) -> list[_Record]:
     return [record for record in records if len(record.fields) > 1 or record.filled]
 
 
-def _without_remarks(records: list[_Record], width: int) -> tuple[list[_Record], list[_Record]]:
+def _without_remarks(records: list[_FieldsOfLine], width: int) -> tuple[list[_FieldsOfLine], list[_FieldsOfLine]]:
     """Separate lines that begin with #, as InfluxDB and Ignition write them above the rows, if others name columns.
 
     Of Ignition the line of types, below #TYPES, is one too.
@@ -222,7 +222,7 @@ def _without_remarks(records: list[_Record], width: int) -> tuple[list[_Record],
     return kept, [records[number] for number in top if is_remark(number)]
 
 
-def _find_header(records: list[_Record], width: int) -> tuple[int | None, int]:
+def _find_header(records: list[_FieldsOfLine], width: int) -> tuple[int | None, int]:
     """Return the numbers of the header (None without one) and of the first row.
 
     Above the first record that has numbers or times there is the header, if any, and below it maybe a line of units,
@@ -249,7 +249,7 @@ def _find_header(records: list[_Record], width: int) -> tuple[int | None, int]:
     return header, first_row if are_units else header + 1
 
 
-def _is_above(records: list[_Record], number: int, below: list[int], usual: int) -> bool:
+def _is_above(records: list[_FieldsOfLine], number: int, below: list[int], usual: int) -> bool:
     """Return whether a line with a number or a date stands above the header: few of its fields are filled, and a line
     of names comes within the next ones."""
     if 2 * records[number].filled >= usual:
@@ -261,12 +261,12 @@ def _is_above(records: list[_Record], number: int, below: list[int], usual: int)
     )
 
 
-def _are_different(record: _Record) -> bool:
+def _are_different(record: _FieldsOfLine) -> bool:
     names = [field.strip() for field in record.fields if field.strip()]
     return len(set(names)) == len(names)
 
 
-def _fits(records: list[_Record], number: int, width: int) -> bool:
+def _fits(records: list[_FieldsOfLine], number: int, width: int) -> bool:
     """Return whether a record has a field for each column; a further separator at the end, here or below, is fine."""
     fields = records[number].fields
     if len(fields) == width - 1 and number + 1 < len(records):
@@ -275,7 +275,7 @@ def _fits(records: list[_Record], number: int, width: int) -> bool:
     return len(fields) == width or (len(fields) == width + 1 and not fields[-1].strip())
 
 
-def _names_data(records: list[_Record], number: int, top: int) -> bool:
+def _names_data(records: list[_FieldsOfLine], number: int, top: int) -> bool:
     """Return whether a record with numbers is a header all the same: text above numbers or times, or 0, 1, 2, …"""
     fields = records[number].fields
     kinds = [kind_of_field(field) for field in fields]
@@ -288,7 +288,7 @@ def _names_data(records: list[_Record], number: int, top: int) -> bool:
     return number == top == 0 and len(numbers) > 1 and numbers in upwards
 
 
-def _is_units(records: list[_Record], number: int, first_row: int) -> bool:
+def _is_units(records: list[_FieldsOfLine], number: int, first_row: int) -> bool:
     """Return whether a line below the header is text above numbers, as units are."""
     if first_row >= len(records) or not records[number].filled or _is_date_line(records[number]):
         return False
@@ -298,19 +298,19 @@ def _is_units(records: list[_Record], number: int, first_row: int) -> bool:
     return 2 * above_numbers >= upper.count(TEXT) > 0
 
 
-def _is_date_line(record: _Record) -> bool:
+def _is_date_line(record: _FieldsOfLine) -> bool:
     """Return whether a line holds a date alone, such as "Date: 5.3.2024": that of the rows below."""
     return record.filled == 1 and is_time(re.sub(r"^[^\W\d]+\s?[:=]\s?", "", record.fields[0].strip()))
 
 
 def _refuse_odd_widths(
-    name: str, records: list[_Record], header: int | None, first_row: int, width: int, ragged: bool
+    name: str, records: list[_FieldsOfLine], header: int | None, first_row: int, width: int, ragged: bool
 ) -> None:
     """Raise for what would be misread: a header that does not fit its rows, and a first row that is too long.
 
     Other rows are checked when all are read.
     """
-    wrong: tuple[_Record, str] | None = None
+    wrong: tuple[_FieldsOfLine, str] | None = None
     if header is None and first_row and width != len(records[first_row - 1].fields) > 1:
         wrong = records[first_row - 1], "the lines below have"
     elif not ragged and any(len(record.fields) > width for record in records[first_row : first_row + 1]):

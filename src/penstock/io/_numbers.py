@@ -21,15 +21,16 @@ from penstock.io._layout import (
     unit_in_cells,
     without_groups,
 )
-from penstock.io.quality import BAD_WORDS
-from penstock.io.table import Notebook, TableError
+from penstock.io.quality import BAD_WORDS, MISSING_CODES, codes_for_missing
+from penstock.io.table import ReadLog, TableError
 
 _EXACT = 2.0**53  # float64 holds every whole number up to this one
 _MARKED = r"([+-]?[\d.,]+(?:[eE][+-]?\d+)?)\s*([GBUgbu])"  # good, bad or uncertain
 _MOST_WORDS, _LONGEST_WORD = 20, 40  # in place of the numbers of a column, and characters of one, that are kept
 _SAMPLE = 1000  # different texts that are looked at
 _NOTES = {  # kind → sentence, and whether something was changed that the user did not ask for
-    "codes for missing": ("{values} in {columns} taken as missing, as asked (such as {example}).", False),
+    "codes for missing": ("{values} in {columns} taken as missing, being a code for it (such as {example}).", False),
+    "codes for missing?": ("{values} in {columns} taken as missing, as {example} is far from all readings.", True),
     "text among numbers": ("{values} in {columns} taken as missing, being no number (such as {example}).", True),
     "infinite values": ("{values} in {columns} taken as missing, being infinite.", True),
     "rounded numbers": ("{values} in {columns} rounded, being too large to be kept exactly.", True),
@@ -51,32 +52,34 @@ class MissingCodes:
     texts: frozenset[str] = frozenset()
     numbers: tuple[float, ...] = ()
     words: frozenset[str] = frozenset()  # in columns of numbers alone
+    known: bool = True  # so that no further ones are looked for
 
     @classmethod
-    def of(cls, missing: Sequence[str | float]) -> MissingCodes:
-        """Make codes of texts and numbers, or of a single one."""
+    def of(cls, missing: Sequence[str | float], words: Sequence[str] | None = ()) -> MissingCodes:
+        """Make codes of texts and numbers, or of a single one, and of words found before; None: find them."""
         several: list[Any] = [missing] if isinstance(missing, str | Real) else list(missing)
         for code in several:
             if not isinstance(code, str | Real):
                 raise TableError(f"missing must be texts or numbers; got {quoted(code)}.")
         texts = [str(code).strip() for code in several]
-        numbers = pd.to_numeric(pd.Series(texts, dtype="object").str.replace(",", "."), errors="coerce").dropna()
-        return cls(frozenset(texts), tuple(numbers.astype(float)))
+        spelled = pd.Series([*texts, *(words or ())], dtype="object").str.replace(",", ".")
+        numbers = pd.to_numeric(spelled, errors="coerce").dropna()
+        return cls(frozenset(texts), tuple(numbers.astype(float)), frozenset(words or ()), words is not None)
 
 
 def numbers_and_texts(
     frame: pd.DataFrame,
     names: list[str],
-    notebook: Notebook,
+    log: ReadLog,
     decimal: str = ".",
     thousands: str | None = None,
     codes: MissingCodes | None = None,
 ) -> pd.DataFrame:
     """Return the columns of these names, each as float64 with NaN, or as text with NaN."""
-    reader = ColumnReader(decimal, thousands, codes or MissingCodes(), notebook.source)
+    reader = ColumnReader(decimal, thousands, codes or MissingCodes(), log.source)
     reader.is_alone = frame.shape[1] == 1  # "1 234" may then be two columns
     table = reader.read_frame(frame, names)
-    reader.note(notebook)
+    reader.note(log)
     return table
 
 
@@ -87,6 +90,7 @@ class ColumnReader:
         self._decimal, self._thousands, self._codes, self._source = decimal, thousands, codes, source
         self.is_alone = False
         self.words = set[str]()  # in place of numbers
+        self._found = set[float]()  # codes that were not given
         self.counts: dict[str, dict[str, int]] = {}
         self.examples: dict[str, str] = {}
 
@@ -101,17 +105,17 @@ class ColumnReader:
         if len(plain) < len(names):
             others = {name: self.read(frame[name], name) for name in names if name not in table}
             table = pd.concat([table, pd.DataFrame(others)], axis=1)[names]
-        return self.without_infinities(self.without_numeric_codes(table))
+        return self.without_numeric_codes(self.without_infinities(table))
 
-    def note(self, notebook: Notebook) -> None:
+    def note(self, log: ReadLog) -> None:
         """Note everything that was counted so far."""
-        notebook.words |= self.words
+        log.words |= self.words
         for kind, (sentence, changed) in _NOTES.items():
             if counts := self.counts.get(kind):
                 total = sum(counts.values())
                 values, columns = counted(total, "value"), in_columns(counts)
                 said = sentence.format(values=values, columns=columns, example=self.examples[kind])
-                notebook.add(kind, said, total, tuple(counts), changed=changed)
+                log.add(kind, said, total, tuple(counts), changed=changed)
 
     def count(self, kind: str, column: str, count: int, example: object = "") -> None:
         columns = self.counts.setdefault(kind, {})
@@ -119,14 +123,20 @@ class ColumnReader:
         self.examples.setdefault(kind, quoted(example))
 
     def without_numeric_codes(self, table: pd.DataFrame) -> pd.DataFrame:
-        if not self._codes.numbers:
-            return table
         numeric = table.select_dtypes("number")
-        coded = pd.DataFrame(np.isin(numeric.to_numpy(), self._codes.numbers), numeric.index, numeric.columns)
+        low = () if self._codes.known else numeric.columns[(numeric.min() <= MISSING_CODES[0]).to_numpy()]
+        for name in low:
+            self._found |= {*codes_for_missing(np.sort(numeric[name].dropna()))} & {*MISSING_CODES}
+        self.words |= {f"{code:.10g}" for code in self._found}
+        codes = {*self._codes.numbers, *self._found}
+        if not codes:
+            return table
+        coded = pd.DataFrame(np.isin(numeric.to_numpy(), [*codes]), numeric.index, numeric.columns)
         coded = coded.loc[:, coded.any()]
         for name in coded.columns:
-            example = f"{numeric[name][coded[name]].iloc[0]:.10g}"
-            self.count("codes for missing", name, int(coded[name].sum()), example)
+            example = numeric[name][coded[name]].iloc[0]
+            kind = "codes for missing?" if example in self._found else "codes for missing"
+            self.count(kind, name, int(coded[name].sum()), f"{example:.10g}")
         return table.assign(**{name: numeric[name].mask(coded[name]) for name in coded.columns})
 
     def without_infinities(self, table: pd.DataFrame) -> pd.DataFrame:

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from penstock._messages import counted, duration_in_words, in_columns, listed, option, quoted
 from penstock._types import BoolArray, FloatArray
 from penstock.io._align_kernels import IntArray, count_neighbours, count_readings
-from penstock.io._clock import Clock, seems_time
+from penstock.io._clock import TableClock, seems_time
 from penstock.io._numbers import ColumnReader, MissingCodes, text_column
 from penstock.io.align import NONE, Alignment, AlignOptions, align_readings, order_readings, plan_alignment
-from penstock.io.quality import is_bad, is_quality, tag_of
-from penstock.io.table import Notebook, TableError, TagNote
+from penstock.io.quality import MISSING_CODES, is_bad, is_quality, tag_of
+from penstock.io.table import ReadLog, TableError, TagNote
 from penstock.io.times import ColumnTimes, TimeOptions, TimeReader, column_times
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def order_of_readings(codes: NDArray[np.integer], times: IntArray) -> NDArray[np
 
 
 def without_bad_readings(
-    raw: RawTable, taken: Collection[str], notebook: Notebook, beside: Mapping[str, str] | None = None
+    raw: RawTable, taken: Collection[str], log: ReadLog, beside: Mapping[str, str] | None = None
 ) -> RawTable:
     """Return a table without its columns of quality; readings that these call bad are missing.
 
@@ -158,23 +158,23 @@ def without_bad_readings(
     for name, tag in beside.items():
         readings = masked.get(tag, frame[tag])
         bad = is_bad(frame[name], name) & readings.notna().to_numpy()
-        notebook.bad[tag] = notebook.bad.get(tag, 0) + int(bad.sum())
+        log.bad[tag] = log.bad.get(tag, 0) + int(bad.sum())
         if bad.any():
             masked[tag] = readings.mask(bad)
             total += int(bad.sum())
     said = f"{counted(total, 'reading')} of {raw.name} taken as missing, being bad by {in_columns(beside)}."
     if not total:
         said = f"No reading of {raw.name} is bad by {in_columns(beside)}."
-    notebook.add("bad quality", said, total, tuple(masked), changed=total > 0)
+    log.add("bad quality", said, total, tuple(masked), changed=total > 0)
     return replace(raw, frame=frame.assign(**masked).drop(columns=list(beside)))
 
 
 def area_readings(
     raw: RawTable,
-    clock: Clock,
+    clock: TableClock,
     names: Sequence[str],
     options: ValueOptions,
-    log: Notebook,
+    log: ReadLog,
     known: Alignment | None = None,
 ) -> TagReadings:
     """Make readings of a table with one clock; an empty cell is a missing reading, or none if most cells are empty.
@@ -199,12 +199,12 @@ def area_readings(
     return replace(found, time_reader=clock.reader)
 
 
-def note_missing_times(stamps: IntArray, source: str, notebook: Notebook) -> None:
+def note_missing_times(stamps: IntArray, source: str, log: ReadLog) -> None:
     """Note rows whose time cannot be read."""
     without = int((stamps == _NO_TIME).sum())
     if without:
         said = f"{counted(without, 'row')} of {source} without a time stamp that can be read left out."
-        notebook.add("missing times", said, without, changed=True)
+        log.add("missing times", said, without, changed=True)
 
 
 def long_readings(
@@ -214,9 +214,9 @@ def long_readings(
     order: NDArray[np.integer] | None,
     tags: Sequence[str],
     value: str,
-    clock: Clock,
+    clock: TableClock,
     options: ValueOptions,
-    notebook: Notebook,
+    log: ReadLog,
 ) -> TagReadings:
     """Make readings of a table with a row for each of them.
 
@@ -225,7 +225,10 @@ def long_readings(
     """
     column, reader = raw.frame[value], options.reader(raw.decimal, raw.name)
     zone, name = None if clock.times is None else clock.times.tz, str(clock.name)
-    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "iuf":
+    is_numeric = isinstance(column.dtype, np.dtype) and column.dtype.kind in "iuf"
+    # A code such as -9999 is known by the other readings of its tag.
+    coded = is_numeric and not options.codes.known and column.min() <= MISSING_CODES[0]
+    if is_numeric and not (coded and column.isin(MISSING_CODES).any()):
         numbers = column.to_numpy()
         if column.dtype != np.float64 or options.codes.numbers or np.isinf(numbers).any():
             numbers = reader.read_frame(column.to_frame(), [value])[value].to_numpy()
@@ -239,12 +242,12 @@ def long_readings(
             rows = np.ones(int(mine.sum()), dtype=np.bool_)
             columns[tag] = (stamps[mine], column[mine].reset_index(drop=True), rows)
         found = TagReadings.of(raw.name, columns, zone, name, reader, raw.units)
-    reader.note(notebook)
+    reader.note(log)
     return found
 
 
 def pair_readings(
-    raw: RawTable, options: TimeOptions, taken: Collection[str], values: ValueOptions, notebook: Notebook
+    raw: RawTable, options: TimeOptions, taken: Collection[str], values: ValueOptions, log: ReadLog
 ) -> TagReadings | None:
     """Make readings of a table with a column of times beside each tag, or some tags; None if it is none.
 
@@ -260,7 +263,7 @@ def pair_readings(
     owned = _beside(names, [*clocks, *broken])
     if owned is None:
         return None
-    stamps, read, zone = _read_clocks(frame[clocks], options, raw.name, notebook)
+    stamps, read, zone = _read_clocks(frame[clocks], options, raw.name, log)
     first = stamps[clocks[0]]
     if not broken and all(np.array_equal(each, first) for each in stamps.values()):
         return None  # one clock, written several times
@@ -271,23 +274,23 @@ def pair_readings(
             untimed += int((frame[name].notna().to_numpy() & (stamps[clock] == _NO_TIME)).sum())
             columns[tags[name]] = (stamps[clock], frame[name], np.ones(len(frame), dtype=np.bool_))
     said = f"{raw.name} has a time beside each tag: {len(columns):,} tags, {len(clocks):,} columns of times."
-    notebook.add("times beside tags", said, len(columns), tuple(columns))
+    log.add("times beside tags", said, len(columns), tuple(columns))
     if untimed:
         said = f"{counted(untimed, 'reading')} of {raw.name} without a time that can be read left out."
-        notebook.add("missing times", said, untimed, changed=True)
+        log.add("missing times", said, untimed, changed=True)
     lost = [name for clock in broken for name in owned[clock]]
     if lost:
         said = f"Left out: {listed(lost)} of {raw.name}, as {in_columns(broken)} beside cannot be read as times."
-        notebook.add("broken times", said, len(lost), tuple(lost), changed=True)
+        log.add("broken times", said, len(lost), tuple(lost), changed=True)
     reader = values.reader(raw.decimal, raw.name)
     units = {tags[name]: unit for name, unit in raw.units.items() if name in tags}
     found = TagReadings.of(raw.name, columns, zone, clocks[0], reader, units)
-    reader.note(notebook)
+    reader.note(log)
     return replace(found, time_reader=read.reader(options.zone))
 
 
 def _read_clocks(
-    frame: pd.DataFrame, options: TimeOptions, source: str, notebook: Notebook
+    frame: pd.DataFrame, options: TimeOptions, source: str, log: ReadLog
 ) -> tuple[dict[str, IntArray], ColumnTimes, dt.tzinfo | None]:
     """Read columns of times, those of one kind (times, numbers, texts) together, as one decides for the others."""
     kinds: dict[str, list[str]] = {}
@@ -297,8 +300,8 @@ def _read_clocks(
     stamps, reads, zones = dict[str, IntArray](), list[ColumnTimes](), list[dt.tzinfo | None]()
     for names in kinds.values():
         read = column_times(pd.concat([frame[name] for name in names], ignore_index=True), options)
-        read.note(names[0], notebook)
-        index = read.index(options.zone, names[0], notebook)
+        read.note(names[0], log)
+        index = read.index(options.zone, names[0], log)
         stamps |= dict(zip(names, np.split(microseconds(index), len(names)), strict=True))
         reads.append(read)
         zones.append(index.tz)
@@ -383,7 +386,7 @@ def refuse_some_zones(names: Sequence[str], zones: Sequence[dt.tzinfo | None]) -
         )
 
 
-def merge_periods(areas: Sequence[TagReadings], notebook: Notebook) -> list[TagReadings]:
+def merge_periods(areas: Sequence[TagReadings], log: ReadLog) -> list[TagReadings]:
     """Put readings of the same tags in periods that follow each other together; raise if these overlap."""
     found: list[TagReadings] = []
     for next_area in sorted((area for area in areas if len(area.times)), key=lambda each: int(each.times.min())):
@@ -400,7 +403,7 @@ def merge_periods(areas: Sequence[TagReadings], notebook: Notebook) -> list[TagR
             )
         refuse_some_zones([before.name, area.name], [before.zone, area.zone])
         place = found.index(before)
-        before, area = _with_same_words(before, area, notebook)
+        before, area = _with_same_words(before, area, log)
         names = tuple(dict.fromkeys((*before.names, *area.names)))
         places = np.array([names.index(name) for name in area.names], dtype=np.int32)
         merged = replace(
@@ -413,11 +416,11 @@ def merge_periods(areas: Sequence[TagReadings], notebook: Notebook) -> list[TagR
             units={**area.units, **before.units},
         )
         found[place] = merged
-        notebook.add("appended files", f"{area.name} was put after {before.name}.", 2)
+        log.add("appended files", f"{area.name} was put after {before.name}.", 2)
     return found
 
 
-def _with_same_words(before: TagReadings, area: TagReadings, notebook: Notebook) -> tuple[TagReadings, TagReadings]:
+def _with_same_words(before: TagReadings, area: TagReadings, log: ReadLog) -> tuple[TagReadings, TagReadings]:
     """Return the readings of two periods with the same numbers for the same texts of a tag.
 
     A tag that has texts in one and numbers in the other is one of text, unless nearly all of its readings are numbers.
@@ -434,7 +437,7 @@ def _with_same_words(before: TagReadings, area: TagReadings, notebook: Notebook)
                     each.values[some] = np.nan
                     del each.words[name]  # type: ignore[attr-defined]
             said = f"{counted(texts, 'value')} of tag {quoted(name)} taken as missing, being no number."
-            notebook.add("text among numbers", said, texts, (name,), changed=True)
+            log.add("text among numbers", said, texts, (name,), changed=True)
             continue
         kinds: dict[str, int] = {}
         for each, some in zip(both, rows, strict=True):
@@ -454,7 +457,7 @@ def align_all(
     options: AlignOptions,
     states: Collection[str | None],
     max_cells: int,
-    notebook: Notebook,
+    log: ReadLog,
     known: Alignment | None = None,
 ) -> tuple[pd.DataFrame, pd.DatetimeIndex, Alignment, tuple[TagNote, ...]]:
     """Put the readings of all areas into rows of one clock.
@@ -463,9 +466,9 @@ def align_all(
     known : the clock of a model, which is taken as far as it has the tags.
     """
     if not areas:
-        raise TableError(f"No column of {notebook.source} is left as an input.")
+        raise TableError(f"No column of {log.source} is left as an input.")
     refuse_some_zones([area.name for area in areas], [area.zone for area in areas])
-    check_common_period([area.name for area in areas], [area.times for area in areas], notebook)
+    check_common_period([area.name for area in areas], [area.times for area in areas], log)
     names = [name for area in areas for name in area.names]
     words = {name: some for area in areas for name, some in area.words.items()}
     starts = np.cumsum([0, *(len(area.names) for area in areas)])
@@ -477,7 +480,7 @@ def align_all(
     zone = areas[0].zone
     codes, times, values = order_readings(codes, times, values)
     if known is None:
-        names, codes, times, values = _without_rare(names, codes, times, values, notebook)
+        names, codes, times, values = _without_rare(names, codes, times, values, log)
     first = pd.Timestamp(times[0], unit="us", tz="UTC")
     local = None if zone is None else first.tz_convert(zone).utcoffset()
     offset = 0 if local is None else local // dt.timedelta(microseconds=1)
@@ -491,13 +494,13 @@ def align_all(
     if most * len(names) > max_cells:
         how = "at all their times" if options.step == NONE else f"in steps of {duration_in_words(plan.step / 1e6)}"
         raise TableError(
-            f"{notebook.source} has {len(names):,} tags, and up to {most:,} rows {how}, which may not fit into memory. "
+            f"{log.source} has {len(names):,} tags, and up to {most:,} rows {how}, which may not fit into memory. "
             f"Pass a longer {option('step')}, fewer tags or a shorter period, or a larger {option('max_bytes')}.",
             "step",
         )
     found = align_readings(plan, codes, times, values)
     if not len(found.rows):
-        raise TableError(f"{notebook.source} has no reading that is a number. Check that the export was complete.")
+        raise TableError(f"{log.source} has no reading that is a number. Check that the export was complete.")
     frame = pd.DataFrame(found.rows.values, columns=pd.Index(names), copy=False)
     for name in names:
         if name in words:
@@ -509,11 +512,11 @@ def align_all(
     index = pd.DatetimeIndex(found.rows.times.astype("M8[us]"))
     index = index if zone is None else index.tz_localize("UTC").tz_convert(zone)
     notes = tuple(_tag_notes(plan, codes, times, values, found.own, found.held, len(frame), zone))
-    _note_alignment(plan, options, notes, notebook)
+    _note_alignment(plan, options, notes, log)
     return frame, index, plan, notes
 
 
-def check_common_period(names: Sequence[str], times: Sequence[IntArray], notebook: Notebook) -> None:
+def check_common_period(names: Sequence[str], times: Sequence[IntArray], log: ReadLog) -> None:
     """Raise if there is no time at which all areas have readings; note it if that is only a part of the whole."""
     empty = [name for name, some in zip(names, times, strict=True) if not len(some)]
     if empty:
@@ -530,7 +533,7 @@ def check_common_period(names: Sequence[str], times: Sequence[IntArray], noteboo
     common, whole = min(lasts) - max(firsts), max(lasts) - min(firsts)
     if common < _HARDLY * whole:
         said = f"The areas overlap in {duration_in_words(common / 1e6)} of {duration_in_words(whole / 1e6)} only;"
-        notebook.add("short overlap", f"{said} elsewhere the values of some are missing.", len(names))
+        log.add("short overlap", f"{said} elsewhere the values of some are missing.", len(names))
 
 
 def _shown(microseconds_: int) -> str:
@@ -538,7 +541,7 @@ def _shown(microseconds_: int) -> str:
 
 
 def _without_rare(
-    names: list[str], codes: NDArray[np.integer], times: IntArray, values: FloatArray, notebook: Notebook
+    names: list[str], codes: NDArray[np.integer], times: IntArray, values: FloatArray, log: ReadLog
 ) -> tuple[list[str], NDArray[np.integer], IntArray, FloatArray]:
     """Leave out tags with so few readings that nothing is usual for them."""
     readings = count_readings(codes, values, len(names))[1]
@@ -547,7 +550,7 @@ def _without_rare(
         return names, codes, times, values
     left = [name for name, few in zip(names, rare, strict=True) if few]
     said = f"Left out, with fewer than {_FEWEST_READINGS} readings: {in_columns(left)}."
-    notebook.add("rare tags", said, len(left), tuple(left), changed=True)
+    log.add("rare tags", said, len(left), tuple(left), changed=True)
     places = np.cumsum(~rare) - 1
     kept = ~rare[codes]
     some = [name for name, few in zip(names, rare, strict=True) if not few]
@@ -584,12 +587,12 @@ def _tag_notes(
         )
 
 
-def _note_alignment(plan: Alignment, options: AlignOptions, tags: Sequence[TagNote], notebook: Notebook) -> None:
+def _note_alignment(plan: Alignment, options: AlignOptions, tags: Sequence[TagNote], log: ReadLog) -> None:
     """Say in words what was done."""
     known = sorted(tag.interval for tag in tags if tag.interval == tag.interval)
     if options.step == NONE:
         said = f"The {len(tags):,} tags have times of their own: each time is a row, and tags without a reading there"
-        notebook.add("joined files", f"{said} are missing.", len(tags))
+        log.add("joined files", f"{said} are missing.", len(tags))
         return
     step = plan.step / 1e6
     clocks = 1 + sum(later > 1.2 * before for before, later in pairwise(known))
@@ -605,4 +608,4 @@ def _note_alignment(plan: Alignment, options: AlignOptions, tags: Sequence[TagNo
         said = f"{said}; {len(slower):,} of {len(tags):,} are slower, and their readings stand for up to {longest}"
     held, missing = (100 * np.mean([getattr(tag, part) for tag in tags]) for part in ("held", "missing"))
     said = f"{said}. {held:.0f} % of the values are held, {missing:.0f} % are missing."
-    notebook.add("aligned", said, len(tags), tuple(tag.name for tag in tags), changed=True)
+    log.add("aligned", said, len(tags), tuple(tag.name for tag in tags), changed=True)

@@ -14,6 +14,7 @@ import numpy as np
 from penstock._types import BoolArray, FloatArray
 from penstock.io._clock import is_time_name
 from penstock.io._layout import is_missing
+from penstock.io._numbers import MissingCodes
 from penstock.io._reading_columns import tag_of_object
 from penstock.io.feeds import LONGEST, InputError
 from penstock.io.quality import BAD_WORDS, is_bad, is_quality_name
@@ -271,7 +272,7 @@ class JsonRows:
     def __init__(self, columns: Columns, options: TableOptions, reader: TimeReader | None = None) -> None:
         self.columns = columns
         self.reader = reader  # of the time; None as long as no time was there that can be read
-        self._names, self._missing = columns.variable_names, frozenset(options.missing)
+        self._names, self._missing = columns.variable_names, MissingCodes.of(options.missing)
         # With --columns, other keys do not matter; without, a new one is a column that is not watched.
         self._known = None if options.columns or options.texts else frozenset(columns.names)
 
@@ -325,10 +326,11 @@ class JsonRows:
                     text = value if isinstance(value, str) else json.dumps(value)
                     column.append(None if value is None or is_missing(text) else text.strip())
         table = np.array(kept, dtype=np.float64).reshape(len(kept), len(self._names))
+        table[np.isin(table, self._missing.numbers)] = np.nan
         return Parsed(table, None if time is None else times, faults, texts)
 
     def _there(self, value: Any) -> Any:
-        return None if isinstance(value, str) and value.strip() in self._missing else value
+        return None if isinstance(value, str) and value.strip() in self._missing.texts else value
 
     def state(self) -> dict[str, Any]:
         reader = None if self.reader is None else self.reader.state()

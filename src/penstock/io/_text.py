@@ -34,7 +34,7 @@ from penstock.io._layout import (
     HEAD_BYTES,
     HEAD_LINES,
     NUMBER,
-    Layout,
+    TextLayout,
     decimal_sign,
     find_layout,
     is_enough,
@@ -44,7 +44,7 @@ from penstock.io._layout import (
 )
 from penstock.io._long_text import MOST_EXPECTED, PIECE, read_in_pieces
 from penstock.io._reading_columns import named_reading_columns
-from penstock.io.table import Notebook, TableError
+from penstock.io.table import ReadLog, TableError
 
 LONGEST_LINE = 64 * 2**20  # bytes
 _CHUNK = 2**18
@@ -54,7 +54,6 @@ _EXACTLY: dict[str, Any] = {"float_precision": "round_trip"} if _OLD_PANDAS else
 _LARGE = 5 * 2**20  # bytes: from here on pandas reads in parallel
 _SMALL, _LARGEST_BATCH = 2**20, 2**26  # bytes of files that are read together, and of all of them at once
 _LONG = 32 * 2**20  # bytes: from here on a text with a row for each reading is read in pieces
-_NEWLINE, _QUOTE = 10, 34
 _FEW, _FEWEST = 1000, 20  # values that are looked at first, and that say how numbers are written
 _WHOLE = 0.01  # of the numbers; with three decimals, one in a thousand is
 
@@ -272,14 +271,14 @@ class Read:
     """A text that was read, and how: others that begin with the same lines can then be read together."""
 
     table: RawTable
-    layout: Layout
+    layout: TextLayout
     encoding: TextEncoding
     above: bytes  # the lines above the first row, as UTF-8
     plain: bool = False  # a file that holds the text as it is
     further: tuple[RawTable, ...] = ()  # tables below the first
 
 
-def read_text(source: TextSource, options: TextOptions, notebook: Notebook) -> Read:
+def read_text(source: TextSource, options: TextOptions, log: ReadLog) -> Read:
     """Read a text as UTF-8, or in the encoding that is given or found, and note which was found."""
     options.check()
     if options.encoding:
@@ -292,18 +291,18 @@ def read_text(source: TextSource, options: TextOptions, notebook: Notebook) -> R
             refuse_foreign(start, source.name)
         encoding = UTF8 if marked is None else TextEncoding(marked)
         if encoding is not UTF8:
-            notebook.add("encoding", f"{source.name} was read as {encoding.name}.", 1, doubt=False)
+            log.add("encoding", f"{source.name} was read as {encoding.name}.", 1, doubt=False)
     try:
-        return _read_as(source, encoding, options, notebook)
+        return _read_as(source, encoding, options, log)
     except WrongEncodingError as error:
         if encoding is not UTF8:
             raise TableError(
                 f"{source.name} is not {encoding.name} ({error}). Name its encoding ({option('encoding')}).", "encoding"
             ) from None
     encoding = find_encoding(_raw_chunks(source))
-    notebook.add("encoding", encoding.note(source.name), 1, doubt=not encoding.sure or encoding.errors != "strict")
+    log.add("encoding", encoding.note(source.name), 1, doubt=not encoding.sure or encoding.errors != "strict")
     try:
-        return _read_as(source, encoding, options, notebook)
+        return _read_as(source, encoding, options, log)
     except WrongEncodingError as error:
         said = f"{source.name} is neither UTF-8 nor {encoding.name} ({error}). Name its encoding"
         raise TableError(f"{said} ({option('encoding')}).", "encoding") from None
@@ -318,7 +317,7 @@ def _raw_chunks(source: TextSource) -> Iterator[bytes]:
             yield chunk
 
 
-def _read_as(source: TextSource, encoding: TextEncoding, options: TextOptions, notebook: Notebook) -> Read:
+def _read_as(source: TextSource, encoding: TextEncoding, options: TextOptions, log: ReadLog) -> Read:
     with CleanBytes(source, encoding) as stream:
         head = stream.head()
     if not head.strip():
@@ -335,13 +334,13 @@ def _read_as(source: TextSource, encoding: TextEncoding, options: TextOptions, n
         lines = _all_lines(source, encoding, layout)
         inner = find_inner_lines(lines, layout)
         if inner.found and not inner.misfits:
-            return _read_parts(source, lines, inner, options, notebook)
+            return _read_parts(source, lines, inner, options, log)
     if ragged is not None:
         raise TableError(str(ragged)) from None
     if options.decimal is None and options.thousands is None:
-        _restore_thousands(frame, names, source, encoding, layout, notebook)
+        _restore_thousands(frame, names, source, encoding, layout, log)
     frame.columns = pd.Index(names)
-    _note_layout(layout, frame, source, options, notebook)
+    _note_layout(layout, frame, source, options, log)
     bare = (re.sub(r"^[\[(]([^\[\]()]*)[\])]$", r"\1", unit.strip()).strip() for unit in layout.units)
     units = {each: unit for each, unit in zip(names, bare, strict=False) if unit not in ("", "-")}
     above = b"".join(line + b"\n" for line in head.split(b"\n", layout.lines_above)[: layout.lines_above])
@@ -349,7 +348,7 @@ def _read_as(source: TextSource, encoding: TextEncoding, options: TextOptions, n
     return Read(table, layout, encoding, above, source.path is not None)
 
 
-def _read_parts(source: TextSource, lines: list[str], inner: InnerLines, options: TextOptions, log: Notebook) -> Read:
+def _read_parts(source: TextSource, lines: list[str], inner: InnerLines, options: TextOptions, log: ReadLog) -> Read:
     """Read a text without the lines that are no rows, and each of its tables by itself."""
     said = {
         "remarks": (inner.remarks, "{lines} among the rows of {name} left out: {first} …"),
@@ -373,13 +372,13 @@ def _read_parts(source: TextSource, lines: list[str], inner: InnerLines, options
     return replace(reads[0], further=further)
 
 
-def _all_lines(source: TextSource, encoding: TextEncoding, layout: Layout) -> list[str]:
+def _all_lines(source: TextSource, encoding: TextEncoding, layout: TextLayout) -> list[str]:
     with CleanBytes(source, encoding, layout.width, layout.separator) as stream:
         stream.head()
         return b"".join(stream).decode(errors="replace").split("\n")
 
 
-def _may_hold_headers(frame: pd.DataFrame, layout: Layout) -> bool:
+def _may_hold_headers(frame: pd.DataFrame, layout: TextLayout) -> bool:
     """Return whether there seem to be headers among the rows, which make texts of columns of numbers."""
     first = frame[0]
     if layout.names is None or not layout.has_data or layout.width < 2 or first.dtype.kind in "iufb":
@@ -393,7 +392,7 @@ def _may_hold_headers(frame: pd.DataFrame, layout: Layout) -> bool:
 
 
 def _read_checked(
-    source: TextSource, encoding: TextEncoding, layout: Layout, names: list[str] | None = None
+    source: TextSource, encoding: TextEncoding, layout: TextLayout, names: list[str] | None = None
 ) -> pd.DataFrame:
     """Return all rows; TableError if there are none, RaggedError if a line has too few or too many fields.
 
@@ -406,8 +405,9 @@ def _read_checked(
         raise TableError(f"{source.name} has a header but no rows. Check that the export was complete.")
     if frame.iloc[:, -1].isna().any():  # a short line has missing values at its end
         with _rows(source, encoding, layout) as stream:
-            fits = all_lines_fit(stream, layout.separator, layout.width)
-        if not fits:
+            counts = [(chunk.count(layout.separator.encode()), chunk.count(b'"')) for chunk in stream]
+        separators, quotes = (sum(each) for each in zip(*counts, strict=True))
+        if quotes or separators != len(frame) * (layout.width - 1):  # no line is too long: pandas refuses those
             _refuse_ragged(source, encoding, layout)
     _restore_texts(frame, source, encoding, layout)
     return frame
@@ -440,8 +440,8 @@ def read_alike(example: Read, paths: Iterable[Path], options: TextOptions) -> li
         frame = _read_checked(source, UTF8, layout)
     except TableError:
         return None
-    columns = (frame[number] for number in frame)
-    if len(frame) != sum(counts) or any(may_be_thousands(each) and (each % 1 == 0).mean() > _WHOLE for each in columns):
+    floats = [frame[number] for number in frame if frame[number].dtype.kind == "f"]
+    if len(frame) != sum(counts) or any((thousands_share(each) or 0.0) > _WHOLE for each in floats):
         return None
     frame = frame.copy()  # columns of a kind next to each other, so that thousands of parts are cut quickly
     frame.columns = table.frame.columns
@@ -473,13 +473,15 @@ def _plain_rows(path: Path, example: Read, options: TextOptions) -> bytes | None
     return body + b"\n"
 
 
-def column_names(layout: Layout, name: str) -> tuple[list[str], tuple[str, ...]]:
+def column_names(layout: TextLayout, name: str) -> tuple[list[str], tuple[str, ...]]:
     """Return the names of all columns, and those of columns without one."""
     given = layout.names or ()
     return own_names([given[number] if number < len(given) else "" for number in range(layout.width)], name)
 
 
-def _read_readings(source: TextSource, encoding: TextEncoding, layout: Layout, names: list[str]) -> pd.DataFrame | None:
+def _read_readings(
+    source: TextSource, encoding: TextEncoding, layout: TextLayout, names: list[str]
+) -> pd.DataFrame | None:
     """Read a long text with a row for each reading in pieces; None if it is none, or cannot be read so."""
     tag, value, _ = named_reading_columns(names)
     if source.most_bytes < _LONG or not tag or not value:
@@ -500,7 +502,7 @@ def _read_readings(source: TextSource, encoding: TextEncoding, layout: Layout, n
         return read_in_pieces(pieces, min(rows, MOST_EXPECTED))
 
 
-def _read_frame(source: TextSource, encoding: TextEncoding, layout: Layout) -> pd.DataFrame:
+def _read_frame(source: TextSource, encoding: TextEncoding, layout: TextLayout) -> pd.DataFrame:
     """Pass the rows to pandas; of a large file, once it is checked, the path, as pandas then reads in parallel.
 
     A text that may become too large is checked first too, before pandas keeps any of it.
@@ -521,7 +523,7 @@ def _read_frame(source: TextSource, encoding: TextEncoding, layout: Layout) -> p
 
 
 @contextmanager
-def _rows(source: TextSource, encoding: TextEncoding, layout: Layout) -> Iterator[CleanBytes]:
+def _rows(source: TextSource, encoding: TextEncoding, layout: TextLayout) -> Iterator[CleanBytes]:
     """Open the text below the header."""
     with CleanBytes(source, encoding, layout.width, layout.separator) as stream:
         lines = stream.head().split(b"\n", layout.lines_above)[: layout.lines_above]
@@ -530,7 +532,7 @@ def _rows(source: TextSource, encoding: TextEncoding, layout: Layout) -> Iterato
 
 
 def _parse(
-    readable: CleanBytes | str, source: TextSource, encoding: TextEncoding, layout: Layout, **more: Any
+    readable: CleanBytes | str, source: TextSource, encoding: TextEncoding, layout: TextLayout, **more: Any
 ) -> pd.DataFrame:
     try:
         with warnings.catch_warnings():
@@ -562,12 +564,12 @@ def _parse(
         raise TableError(said) from None
 
 
-def _refuse_ragged(source: TextSource, encoding: TextEncoding, layout: Layout) -> None:
+def _refuse_ragged(source: TextSource, encoding: TextEncoding, layout: TextLayout) -> None:
     with _rows(source, encoding, layout) as stream:
         refuse_ragged(stream, layout.separator, layout.width, source.name, layout.lines_above)
 
 
-def _restore_texts(frame: pd.DataFrame, source: TextSource, encoding: TextEncoding, layout: Layout) -> None:
+def _restore_texts(frame: pd.DataFrame, source: TextSource, encoding: TextEncoding, layout: TextLayout) -> None:
     """Read columns again as text where pandas, which reads in pieces, found text in one and numbers in another."""
     objects = [number for number, kind in zip(frame.columns, frame.dtypes, strict=True) if kind.kind == "O"]
     mixed = [number for number in objects if pd.api.types.infer_dtype(frame[number]).startswith("mixed")]
@@ -580,7 +582,7 @@ def _restore_texts(frame: pd.DataFrame, source: TextSource, encoding: TextEncodi
 
 
 def _restore_thousands(
-    frame: pd.DataFrame, names: list[str], source: TextSource, encoding: TextEncoding, layout: Layout, log: Notebook
+    frame: pd.DataFrame, names: list[str], source: TextSource, encoding: TextEncoding, layout: TextLayout, log: ReadLog
 ) -> None:
     """Read columns again in which the sign of decimals stands between thousands: 1.005 is 1005, as 995 has no sign.
 
@@ -588,12 +590,17 @@ def _restore_thousands(
     shows it. Where numbers have one at three digits throughout, that cannot be known, and is noted.
     """
     floats = [number for number in range(frame.shape[1]) if frame[number].dtype.kind == "f"]
-    suspects = [number for number in floats if may_be_thousands(frame[number])]
+    shares = {number: thousands_share(frame[number]) for number in floats}
+    suspects = [number for number, share in shares.items() if share is not None]
     if not suspects:
         return
     sign = layout.decimal
-    others = [each for each in floats if each not in suspects and (_finite(frame[each]) % 1 != 0).any()]
-    shown = [each for each in suspects if (_finite(frame[each]) % 1 == 0).mean() >= _WHOLE]
+    others = [
+        each
+        for each in floats
+        if each not in suspects and any((values % 1 != 0).any() for values in _blocks(frame[each]))
+    ]
+    shown = [each for each in suspects if (shares[each] or 0.0) >= _WHOLE]
     if others and not shown:
         return
     for rows in (_FEW, None) if shown else (_FEW,):
@@ -620,78 +627,51 @@ def _restore_thousands(
         log.add("thousands", said, len(suspects))
 
 
-def may_be_thousands(column: pd.Series[Any]) -> bool:
-    """Return whether numbers may have the sign of decimals between thousands: none but 1.000 to 999.999, or whole.
+def thousands_share(column: pd.Series[Any]) -> float | None:
+    """Return the share of whole numbers, if the sign of decimals may stand between thousands; None if it does not.
 
-    >>> may_be_thousands(pd.Series([995.0, 1.005, 1.12, 870.0] * 9)), may_be_thousands(pd.Series([0.5, 1.25] * 20))
-    (True, False)
+    It may where there are none but whole numbers and 1.000 to 999.999.
+
+    >>> thousands_share(pd.Series([995.0, 1.005, 1.12, 870.0] * 9)), thousands_share(pd.Series([0.5, 1.25] * 20))
+    (0.5, None)
     """
-    if column.dtype.kind != "f":
-        return False
-    for some in (column.iloc[:_FEW], column):
-        values = _finite(some)
-        broken = values[values % 1 != 0]
-        thousandths = broken * 1000
-        if len(values) < _FEWEST or not len(broken) or values.max() >= 1000 or broken.min() < 1:
-            return False
-        if (np.abs(thousandths - np.round(thousandths)) > 1e-6).any():
-            return False
-    return True
+    count = broken = 0
+    for values in _blocks(column):
+        parts = values[values % 1 != 0] * 1000
+        outside = values.max(initial=0.0) >= 1000 or parts.min(initial=np.inf) < 1000
+        if outside or (np.abs(parts - np.round(parts)) > 1e-6).any():
+            return None
+        count, broken = count + len(values), broken + len(parts)
+    return (count - broken) / count if broken and count >= _FEWEST else None
 
 
-def _finite(column: pd.Series[Any]) -> FloatArray:
-    """Return the sizes of the numbers that are there."""
-    values: FloatArray = np.abs(column.to_numpy(dtype=np.float64))
-    return values[np.isfinite(values)]
+def _blocks(column: pd.Series[Any]) -> Iterator[FloatArray]:
+    """Yield the sizes of the numbers that are there, in blocks: of ten million, each copy would be 80 MB."""
+    start, stop = 0, _FEW
+    while start < len(column):
+        values: FloatArray = np.abs(column.iloc[start:stop].to_numpy(dtype=np.float64))
+        yield values[np.isfinite(values)]
+        start, stop = stop, stop + _CHUNK
 
 
 def _note_layout(
-    layout: Layout, frame: pd.DataFrame, source: TextSource, options: TextOptions, notebook: Notebook
+    layout: TextLayout, frame: pd.DataFrame, source: TextSource, options: TextOptions, log: ReadLog
 ) -> None:
     if layout.preamble:
         above, first = counted(len(layout.preamble), "line"), quoted(layout.preamble[0])
-        notebook.add("preamble", f"{above} above the table in {source.name} left out: {first} …", len(layout.preamble))
+        log.add("preamble", f"{above} above the table in {source.name} left out: {first} …", len(layout.preamble))
     if layout.names is None:
         called = listed(frame.columns, most=2)
-        notebook.add("no header", f"{source.name} has no header; its columns are called {called}.", layout.width)
+        log.add("no header", f"{source.name} has no header; its columns are called {called}.", layout.width)
     below = (("units", "A line of units", layout.units), ("description", "A second line", layout.description))
     for kind, what, fields in below:
         if fields:
             shown = listed([text.strip() for text in fields if text.strip()], most=5)
-            notebook.add(kind, f"{what} below the header of {source.name} is no row: {shown}.", 1)
+            log.add(kind, f"{what} below the header of {source.name} is no row: {shown}.", 1)
     if layout.separator == " " and options.separator is None:
-        notebook.add("blanks", f"{source.name} was read with blanks between its columns.", 1)
+        log.add("blanks", f"{source.name} was read with blanks between its columns.", 1)
     if layout.decimal == "," and options.decimal is None:
-        notebook.add("decimal comma", f"{source.name} was read with a decimal comma.", 1)
-
-
-def all_lines_fit(chunks: Iterable[bytes], separator: str, width: int) -> bool:
-    """Return whether every line that is not blank has `width` fields; may be False where quotes are misplaced.
-
-    >>> all_lines_fit([b'1,"2,5"\\n3,', b'4\\n\\n5,6'], ",", width=2), all_lines_fit([b"1,2\\n3\\n"], ",", width=2)
-    (True, False)
-    """
-    inside, separators, length = 0, 0, 0  # of the line that the last chunk ended in
-    for chunk in chunks:
-        signs = np.frombuffer(chunk, dtype=np.uint8)
-        ends, cuts = signs == _NEWLINE, signs == ord(separator)
-        if inside or _QUOTE in chunk:
-            within = np.bitwise_xor.accumulate((signs == _QUOTE).view(np.uint8)) ^ inside
-            ends, cuts = ends & (within == 0), cuts & (within == 0)
-            inside = int(within[-1])
-        stops = np.flatnonzero(ends)
-        before = np.searchsorted(np.flatnonzero(cuts), stops)
-        counts = np.diff(before, prepend=0)
-        lengths = np.diff(stops, prepend=-1) - 1
-        if len(stops):
-            counts[0] += separators
-            lengths[0] += length
-            separators, length = 0, 0
-        if ((counts != width - 1) & (lengths > 0)).any():
-            return False
-        separators += int(np.count_nonzero(cuts)) - (int(before[-1]) if len(stops) else 0)
-        length += len(chunk) - 1 - (int(stops[-1]) if len(stops) else -1)
-    return length == 0 or separators == width - 1
+        log.add("decimal comma", f"{source.name} was read with a decimal comma.", 1)
 
 
 def refuse_ragged(chunks: Iterable[bytes], separator: str, width: int, name: str, lines_above: int) -> None:

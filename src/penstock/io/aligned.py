@@ -17,11 +17,12 @@ import numpy as np
 from penstock._messages import counted, quoted
 from penstock._types import FloatArray
 from penstock.io._layout import is_missing, without_groups
+from penstock.io._numbers import MissingCodes
 from penstock.io._row_values import Columns, LineError, TableOptions, to_number
 from penstock.io.align import AlignedRows, AlignedTag, Aligner, Alignment
 from penstock.io.feeds import InputError
 from penstock.io.quality import BAD_WORDS
-from penstock.io.rows import Batch, Fault, RowSource
+from penstock.io.rows import BadLine, Batch, RowSource
 from penstock.io.table import Note
 from penstock.io.times import TimeReader
 
@@ -56,7 +57,7 @@ class Aligning:
         missing: Sequence[str] = (),
     ) -> None:
         self.always = always
-        self._missing = frozenset(missing)
+        self._missing = MissingCodes.of(missing)
         self._aligner = Aligner(alignment, round(late * _SECOND))
         self._codes = {name: code for code, name in enumerate(alignment.names)}
         self._texts = tuple(name for name in alignment.names if name in texts)
@@ -88,7 +89,7 @@ class Aligning:
         if reader is None or batch.seconds is None:
             if len(batch.lines):
                 reason = "there is no time that can be read, and readings are put into rows by their times"
-                batch.faults.append(Fault("the stream", batch.lines[0], reason))
+                batch.faults.append(BadLine("the stream", batch.lines[0], reason))
             return self._rows(None, batch, reader, 0, [])
         before = self._aligner.too_late
         codes, times, values = self._long(batch, columns) if columns.reading else self._wide(batch, columns)
@@ -166,7 +167,7 @@ class Aligning:
                     continue  # a tag that the model does not have
                 values.append(math.nan if bad[place] else self._value(name, value[place]))
             except LineError as error:
-                batch.faults.append(Fault("the stream", batch.lines[place], str(error)))
+                batch.faults.append(BadLine("the stream", batch.lines[place], str(error)))
                 continue
             codes.append(code)
             kept.append(place)
@@ -195,12 +196,13 @@ class Aligning:
 
     def _value(self, name: str, text: str | None) -> float:
         """Return the number of a reading, or of its word; NaN for a missing one, and for what historians write then."""
-        if text is None or text in self._missing:
+        if text is None or text in self._missing.texts:
             return math.nan
         if name in self._words:
             return math.nan if text.casefold() in BAD_WORDS else self._coded(name, [text])[0]
         plain = without_groups(text)
-        return to_number(plain.replace(",", ".") if "." not in plain else plain, name, shown=text)
+        number = to_number(plain.replace(",", ".") if "." not in plain else plain, name, shown=text)
+        return math.nan if number in self._missing.numbers else number
 
     def _coded(self, name: str, texts: Sequence[str | None]) -> list[float]:
         """Return texts as numbers of the words of their tag."""
@@ -293,7 +295,7 @@ class AlignedSource:
             )
         return made if len(made.lines) or made.faults or made.remarks or made.readings else None
 
-    def fault(self, line: int, reason: str) -> Fault:
+    def fault(self, line: int, reason: str) -> BadLine:
         """Return the report on a line that cannot be used."""
         return self._source.fault(line, reason)
 

@@ -1,4 +1,4 @@
-"""Recognise columns that say how good readings are, which readings are bad, and which tag such a column is beside."""
+"""Recognise columns that say how good readings are, the tags that these are beside, and readings that are none."""
 
 from __future__ import annotations
 
@@ -272,18 +272,58 @@ def _bad_codes(codes: FloatArray, says_good: bool) -> BoolArray:
     return np.asarray((codes == 0.0) & known)
 
 
+def _first(word: str) -> str:
+    return re.split(r"[\W_]", word.casefold(), maxsplit=1)[0]
+
+
 def _is_good(word: str, strong: bool = False) -> bool:
-    folded = word.casefold()
-    first = re.split(r"[\W_]", folded, maxsplit=1)[0]
-    return first in _STRONG_GOOD or bool(re.match(r"Good[A-Z]", word)) or (not strong and folded in _OTHER_GOOD)
+    known = _first(word) in _STRONG_GOOD or re.match(r"Good[A-Z]", word)
+    return bool(known) or (not strong and word.casefold() in _OTHER_GOOD)
 
 
 def _is_uncertain(word: str) -> bool:
-    first = re.split(r"[\W_]", word.casefold(), maxsplit=1)[0]
-    return first in _UNCERTAIN or first == "u" or bool(re.match(r"Uncertain[A-Z]", word))
+    return _first(word) in (*_UNCERTAIN, "u") or bool(re.match(r"Uncertain[A-Z]", word))
 
 
 def _is_bad_word(word: str, strong: bool = False) -> bool:
-    if _BAD.fullmatch(word) or re.split(r"[\W_]", word.casefold(), maxsplit=1)[0] in _STRONG_BAD:
+    if _BAD.fullmatch(word) or _first(word) in _STRONG_BAD:
         return True
     return not strong and (word.casefold() in BAD_WORDS or word.casefold() in ("b", "false"))
+
+
+# Numbers that no sensor reads, and that systems write in place of a missing reading.
+MISSING_CODES = (-999.0, -999.25, -9999.0, -99999.0, -999999.0)
+_FEWEST_TIMES = 3
+_FEWEST_OTHERS = 20
+_FEW_LEVELS = 10  # different other values: numbers of states may be far apart, so that
+_CODE_FARTHER = 100.0  # times as far is asked of a code among them
+
+
+def codes_for_missing(ordered: FloatArray) -> dict[float, int]:
+    """Return values that repeat, and lie farther from all others than these are apart, with their counts.
+
+    Others are apart by the range of their middle 98 %. No code is 0, which a pump that is off delivers.
+    """
+    found: dict[float, int] = {}
+    while True:
+        low, high = float(ordered[0]), float(ordered[-1])
+        above = ordered[np.searchsorted(ordered, low, "right") :]
+        below = ordered[: np.searchsorted(ordered, high, "left")]
+        for value, others in ((low, above), (high, below)):
+            if _is_code(value, others, len(ordered) - len(others)):
+                found[value] = len(ordered) - len(others)
+                ordered = others
+                break
+        else:
+            return found
+
+
+def _is_code(value: float, others: FloatArray, times: int) -> bool:
+    if times < _FEWEST_TIMES or len(others) < _FEWEST_OTHERS or value == 0:
+        return False
+    cut = len(others) // 100
+    with np.errstate(over="ignore"):
+        width = float(others[-1 - cut] - others[cut]) or float(others[-1] - others[0])
+        distance = float(others[0] - value) if value < others[0] else float(value - others[-1])
+    few = 1 + np.count_nonzero(others[1:] != others[:-1]) <= _FEW_LEVELS if distance > width > 0 else False
+    return distance > (_CODE_FARTHER * width if few else width) > 0

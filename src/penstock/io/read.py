@@ -23,6 +23,8 @@ from penstock.io._combine import (
     JoinPlan,
     RawTable,
     combine,
+    have_same_columns,
+    one_below_other,
     own_names,
     records_among,
     spread_tags,
@@ -30,14 +32,14 @@ from penstock.io._combine import (
     with_names,
     without_fillers,
 )
-from penstock.io._files import FileOptions, are_areas, files_of, from_memory, is_in_memory, read_files
+from penstock.io._files import ReadOptions, are_areas, files_of, from_memory, is_in_memory, read_files
 from penstock.io._hints import PER_SECOND, check_orientation, note_clock_changes, spread_stamps
 from penstock.io._numbers import MissingCodes, numbers_and_texts
-from penstock.io._readings import TagReadings, ValueOptions, pair_readings, without_bad_readings
+from penstock.io._readings import ValueOptions, pair_readings, without_bad_readings
 from penstock.io._text import TextOptions, default_max_bytes, most_cells
 from penstock.io.align import Alignment, AlignOptions
 from penstock.io.sql import is_address, public_address, read_sql
-from penstock.io.table import Notebook, Table, TableError, refuse_unknown
+from penstock.io.table import ReadLog, Table, TableError, refuse_unknown
 from penstock.io.times import TimeOptions, TimeReader, as_zone
 
 _NO_GROUP = "(none)"  # rows without a value in the column of groups
@@ -77,7 +79,7 @@ def read_table(
     fewest_rows: int = 2,
     group_needed: bool = True,
     time_reader: TimeReader | None = None,
-    words: Sequence[str] = (),
+    words: Sequence[str] | None = None,
 ) -> Table:
     """Read a table, find its time, and note everything that was changed or is odd.
 
@@ -141,8 +143,9 @@ def read_table(
     time_reader : TimeReader, optional
         How times of the same source were read before (`Table.time_reader`): decides between day and month first, and
         on the unit of numbers, where the values do not.
-    words : texts
-        That stood in place of numbers in a table read before (`Table.words`): they do so here, however often.
+    words : texts, optional
+        That stood in place of numbers in a table read before (`Table.words`): they do so here, however often. If None,
+        codes such as -9999 count as missing too, where they come again and lie far from all readings of a column.
 
     Returns
     -------
@@ -168,9 +171,9 @@ def read_table(
     order: The rows were in order of time with the newest first; they were turned round.
     missing values: Of 2 values in columns of numbers 1 is missing.
     """
-    notebook = Notebook(source_name(source), strict)
+    log = ReadLog(source_name(source), strict)
     text = TextOptions(separator, decimal, thousands, encoding, keep_times=time_format is not None)
-    files = FileOptions(text, sheet, default_max_bytes() if max_bytes is None else max_bytes, _names(names, "names"))
+    files = ReadOptions(text, sheet, default_max_bytes() if max_bytes is None else max_bytes, _names(names, "names"))
     inputs = _InputOptions(
         None if columns is None else _names(columns, "columns"),
         _names(exclude, "exclude"),
@@ -178,7 +181,7 @@ def read_table(
         next(iter(_names(group, "group")), None),
     )
     clock = TimeOptions(_names(time, "time"), as_zone(timezone), day_first, time_format, time_reader)
-    codes = replace(MissingCodes.of(missing), words=frozenset(words))
+    codes = MissingCodes.of(missing, words)
     joining = JoinPlan(
         AlignOptions.of(step, hold),
         ValueOptions(thousands, codes),
@@ -189,49 +192,43 @@ def read_table(
         alignment,
     )
     try:
-        raws = _read_all(source, files, query, notebook)
+        raws = _read_all(source, files, query, log)
         if len(raws) == 1:
-            check_orientation(raws[0], notebook)
-        raws = [without_bad_readings(each, inputs.taken, notebook) for each in raws]
+            check_orientation(raws[0], log)
+        raws = [without_bad_readings(each, inputs.taken, log) for each in raws]
         tables: list[Area] = list(raws) if inputs.label is not None or inputs.group is not None else []
         if inputs.label is None and inputs.group is None:
             raws = with_file_names(raws, clock)
             while raws:  # a long table is not kept beside its readings
-                tables.append(_with_own_times(raws.pop(0), clock, inputs.taken, joining, notebook))
-        tables = _with_area_names(tables, clock, inputs.taken, notebook)
+                area = spread_tags(raws.pop(0), clock, inputs.taken, joining, log)
+                pairs = None
+                if isinstance(area, RawTable):
+                    pairs = pair_readings(area, clock, inputs.taken, joining.values, log)
+                tables.append(pairs or area)
+        tables = _with_area_names(tables, clock, inputs.taken, log)
         if isinstance(source, str | os.PathLike) and not is_address(source):
-            tables = records_among(tables, clock, inputs.taken, notebook)
+            tables = records_among(tables, clock, inputs.taken, log)
         known = list(dict.fromkeys(name for each in tables for name in each.names))
         if inputs.group is not None and inputs.group not in known and not group_needed:
-            notebook.add("row groups", f"There is no column {quoted(inputs.group)}: all rows are one group.", 1)
+            log.add("row groups", f"There is no column {quoted(inputs.group)}: all rows are one group.", 1)
             inputs = replace(inputs, group=None)
-        inputs.check(known, clock.columns, notebook.source)
-        combined = combine(tables, clock, inputs.taken, joining, notebook)
+        inputs.check(known, clock.columns, log.source)
+        combined = combine(tables, clock, inputs.taken, joining, log)
         if combined.clock.times is None and any(map(is_address, _each(source))):
             raise TableError(
-                f"What {notebook.source} returns has no time among its columns, {listed(known)}, and rows of a "
+                f"What {log.source} returns has no time among its columns, {listed(known)}, and rows of a "
                 f"database have no order. Select the time stamps too, or name their column ({option('time')}).",
                 "time",
             )
-        chosen = inputs.choose(combined, [name for name in also if name in known], notebook.source)
-        return _made_of(combined, chosen, inputs, thousands, codes, fewest_rows, notebook)
+        chosen = inputs.choose(combined, [name for name in also if name in known], log.source)
+        return _made_of(combined, chosen, inputs, thousands, codes, fewest_rows, log)
     except TableError as error:
-        raise _naming_sheets(error, notebook) from error.__cause__
+        raise _naming_sheets(error, log) from error.__cause__
     except MemoryError:
         raise
     except Exception as error:
-        said = f"{notebook.source} cannot be read ({type(error).__name__}: {str(error)[:150]}). Export the table again."
-        raise _naming_sheets(TableError(said), notebook) from error
-
-
-def _with_own_times(
-    raw: RawTable, clock: TimeOptions, taken: Collection[str], joining: JoinPlan, notebook: Notebook
-) -> Area:
-    """Return a table as it is, or with a column for each tag, or the readings of tags that have times of their own."""
-    area = spread_tags(raw, clock, taken, joining, notebook)
-    if isinstance(area, TagReadings):
-        return area
-    return pair_readings(area, clock, taken, joining.values, notebook) or area
+        said = f"{log.source} cannot be read ({type(error).__name__}: {str(error)[:150]}). Export the table again."
+        raise _naming_sheets(TableError(said), log) from error
 
 
 def _names(value: str | Sequence[str] | None, option: str) -> tuple[str, ...]:
@@ -243,9 +240,9 @@ def _names(value: str | Sequence[str] | None, option: str) -> tuple[str, ...]:
     return names
 
 
-def _naming_sheets(error: TableError, notebook: Notebook) -> TableError:
+def _naming_sheets(error: TableError, log: ReadLog) -> TableError:
     """Return the error with the names of the sheets, if the first of several was read."""
-    sheets = next((note for note in notebook.notes if note.kind == "sheets"), None)
+    sheets = next((note for note in log.notes if note.kind == "sheets"), None)
     return error if sheets is None else TableError(f"{error} {sheets} Name another ({option('sheet', '…')}).")
 
 
@@ -274,41 +271,38 @@ def _each(source: Any) -> list[Any]:
     return list(source) if several else [source]
 
 
-def _read_all(source: Any, files: FileOptions, query: str | None, notebook: Notebook) -> list[RawTable]:
+def _read_all(source: Any, files: ReadOptions, query: str | None, log: ReadLog) -> list[RawTable]:
     if query is not None and not any(map(is_address, _each(source))):
         raise TableError("query is for databases: give an address such as sql:sqlite:///plant.db.", "query")
     if are_areas(source):
-        return [table for name, each in source.items() for table in _read_area(name, each, files, query, notebook)]
+        return [table for name, each in source.items() for table in _read_area(name, each, files, query, log)]
     if is_in_memory(source):
-        raw = from_memory(source, notebook)
+        raw = from_memory(source, log)
         if files.names and isinstance(source, np.ndarray) and source.dtype.names is None:
-            raw = with_names(replace(raw, unnamed=tuple(raw.frame.columns)), files.names, notebook)
-        return [without_fillers(raw, notebook)]
+            raw = with_names(replace(raw, unnamed=tuple(raw.frame.columns)), files.names, log)
+        return [without_fillers(raw, log)]
     addresses = [each for each in _each(source) if is_address(each)]
     paths = [each for each in _each(source) if not is_address(each)]
     tables = [read_sql(each, query, files.max_bytes) for each in addresses]
     if paths or not tables:
-        tables += read_files(files_of(paths if tables else source, notebook), files, notebook)
+        tables += read_files(files_of(paths if tables else source, log), files, log)
     return tables
 
 
-def _read_area(name: object, source: Any, files: FileOptions, query: str | None, notebook: Notebook) -> list[RawTable]:
+def _read_area(name: object, source: Any, files: ReadOptions, query: str | None, log: ReadLog) -> list[RawTable]:
     """Read an area: its files with the same columns are one table, and each table has its name."""
     if not isinstance(name, str) or not name.strip():
         raise TableError(f"The areas of a plant need names; got {quoted(name)}.")
     if are_areas(source):
         raise TableError(f"Area {quoted(name)} holds areas again. Give a table or a path for each area.")
-    tables = _read_all(source, files, None if not is_address(source) else query, notebook)
-    if len(tables) > 1 and len({frozenset(table.frame.columns) for table in tables}) == 1:
-        whole = pd.concat([table.frame for table in tables], ignore_index=True)
-        tables = [replace(tables[0], frame=whole)]
+    tables = _read_all(source, files, None if not is_address(source) else query, log)
+    if len(tables) > 1 and have_same_columns(tables):
+        tables = [one_below_other(tables, name)]
     called = [name] if len(tables) == 1 else [f"{name} {table.name}" for table in tables]
     return [replace(table, name=own, area=name) for table, own in zip(tables, called, strict=True)]
 
 
-def _with_area_names(
-    tables: list[Area], options: TimeOptions, taken: Collection[str], notebook: Notebook
-) -> list[Area]:
+def _with_area_names(tables: list[Area], options: TimeOptions, taken: Collection[str], log: ReadLog) -> list[Area]:
     """Put the name of the area before the names of columns, other than the time, that several areas have."""
     areas = [table for table in tables if isinstance(table, RawTable) and table.area]
     if len({table.area for table in areas}) < 2:
@@ -330,13 +324,13 @@ def _with_area_names(
         unnamed = tuple(called.get(name, name) for name in table.unnamed)
         named.append(replace(table, frame=frame, units=units, unnamed=unnamed))
     said = f"Several areas have {listed(sorted(shared), most=4)}: the name of the area is put before the column's."
-    notebook.add("areas", said, len(shared), tuple(sorted(shared)))
+    log.add("areas", said, len(shared), tuple(sorted(shared)))
     return named
 
 
 def _time_columns(table: RawTable, options: TimeOptions, taken: Collection[str]) -> set[str]:
     try:
-        return set(find_clock(table.frame, options, taken, Notebook(table.name)).columns)
+        return set(find_clock(table.frame, options, taken, ReadLog(table.name)).columns)
     except TableError:  # reported where the tables are combined
         return set(options.columns)
 
@@ -402,19 +396,19 @@ def _made_of(
     thousands: str | None,
     codes: MissingCodes,
     fewest_rows: int,
-    notebook: Notebook,
+    log: ReadLog,
 ) -> Table:
     """Return the table of these columns, with rows in order of time."""
     frame, times = combined.frame, combined.clock.times
-    _refuse_few_rows(len(frame), fewest_rows, notebook.source)
-    groups = None if inputs.group is None else _Groups.of(frame[inputs.group], times, notebook)
-    rows = np.arange(len(frame)) if times is None else _rows_in_order(times, combined.lengths, notebook, groups)
+    _refuse_few_rows(len(frame), fewest_rows, log.source)
+    groups = None if inputs.group is None else _Groups.of(frame[inputs.group], times, log)
+    rows = np.arange(len(frame)) if times is None else _rows_in_order(times, combined.lengths, log, groups)
     if groups is not None:
         rows = rows[np.argsort(groups.codes[rows], kind="stable")]
-    _refuse_few_rows(len(rows), fewest_rows, notebook.source)
+    _refuse_few_rows(len(rows), fewest_rows, log.source)
     values = frame if names == list(frame.columns) else frame[names]
     if combined.alignment is None:
-        values = numbers_and_texts(frame, names, notebook, combined.decimal, thousands, codes)
+        values = numbers_and_texts(frame, names, log, combined.decimal, thousands, codes)
     label = None if inputs.label is None else frame[inputs.label]
     if not np.array_equal(rows, np.arange(len(frame))):
         values = values.iloc[rows]
@@ -423,23 +417,23 @@ def _made_of(
     values.index = pd.Index(rows)
     if label is not None:
         label = label.set_axis(values.index)
-    _check_numbers(values, notebook)
+    _check_numbers(values, log)
     if times is not None:
         if len(rows) > 1:
             if groups is None and combined.alignment is None:
-                times = spread_stamps(times, values, notebook)
-            _note_sampling(times, rows, notebook, groups)
-            _note_times_to_come(times, combined.clock.name, notebook)
+                times = spread_stamps(times, values, log)
+            _note_sampling(times, rows, log, groups)
+            _note_times_to_come(times, combined.clock.name, log)
             if groups is None:
-                _note_long_format(values, times, combined.clock.name, notebook)
+                _note_long_format(values, times, combined.clock.name, log)
         times = times.rename(None)
     units = {name: unit for name, unit in combined.units.items() if name in values}
     group = None if groups is None else groups.named(rows)
-    notes, clock = tuple(notebook.notes), combined.clock
+    notes, clock = tuple(log.notes), combined.clock
     return Table(
-        values, times, clock.name, label, notebook.source, notes, units, group, clock.reader, combined.alignment,
-        combined.tags, {name: count for name, count in notebook.bad.items() if name in values},
-        tuple(sorted(notebook.words)),
+        values, times, clock.name, label, log.source, notes, units, group, clock.reader, combined.alignment,
+        combined.tags, {name: count for name, count in log.bad.items() if name in values},
+        tuple(sorted(log.words)),
     )  # fmt: skip
 
 
@@ -451,12 +445,12 @@ def _refuse_few_rows(count: int, fewest: int, source: str) -> None:
     raise TableError(f"{source} has {rows}{others}. Check that the export was complete.")
 
 
-def _check_numbers(values: pd.DataFrame, notebook: Notebook) -> None:
+def _check_numbers(values: pd.DataFrame, log: ReadLog) -> None:
     """Raise unless there are numbers; note how many are missing."""
-    numeric, source = values.select_dtypes("number"), notebook.source
+    numeric, source = values.select_dtypes("number"), log.source
     if not numeric.shape[1]:
         said = f"{source} has no column of numbers besides the time, only text ({listed(values, most=4)})."
-        of_sheets = any(note.kind == "sheets" for note in notebook.notes)
+        of_sheets = any(note.kind == "sheets" for note in log.notes)
         raise TableError(said if of_sheets else f"{said} Check separator and decimal, or choose other columns.")
     numbers = numeric.to_numpy()
     with np.errstate(over="ignore"):
@@ -467,7 +461,7 @@ def _check_numbers(values: pd.DataFrame, notebook: Notebook) -> None:
         raise TableError(f"{source} has no number at all: every value of {listed(numeric, most=4)} is missing.")
     if count:
         said = f"Of {numeric.size:,} values in columns of numbers {count:,} {'is' if count == 1 else 'are'} missing."
-        notebook.add("missing values", said, count, tuple(numeric.columns[missing > 0]))
+        log.add("missing values", said, count, tuple(numeric.columns[missing > 0]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -479,13 +473,13 @@ class _Groups:
     names: tuple[str, ...]
 
     @classmethod
-    def of(cls, column: pd.Series[Any], times: pd.DatetimeIndex | None, notebook: Notebook) -> _Groups:
+    def of(cls, column: pd.Series[Any], times: pd.DatetimeIndex | None, log: ReadLog) -> _Groups:
         """Read the column of groups, and note how many there are."""
         texts = column.map(_as_text).fillna(_NO_GROUP)
         codes, names = pd.factorize(texts)
         if len(names) * _FEWEST_ROWS > len(codes) >= _ENOUGH:
             raise TableError(
-                f"{notebook.source}: column {quoted(column.name)} has {len(names):,} different values in "
+                f"{log.source}: column {quoted(column.name)} has {len(names):,} different values in "
                 f"{counted(len(codes), 'row')}, so it is no column of groups. Name a column of runs, units or machines."
             )
         if times is not None:
@@ -495,7 +489,7 @@ class _Groups:
         missing = int(column.isna().sum())
         without = f"; {counted(missing, 'row')} without a value are the group {_NO_GROUP}" if missing else ""
         said = f"Rows are kept together by column {quoted(column.name)}: {counted(len(names), 'group')}{without}."
-        notebook.add("row groups", said, len(names), (str(column.name),))
+        log.add("row groups", said, len(names), (str(column.name),))
         return cls(str(column.name), codes.astype(np.intp), tuple(map(str, names)))
 
     def new(self, rows: NDArray[np.intp]) -> BoolArray:
@@ -515,7 +509,7 @@ def _as_text(value: Any) -> Any:
 
 
 def _rows_in_order(
-    times: pd.DatetimeIndex, lengths: Sequence[int], notebook: Notebook, groups: _Groups | None = None
+    times: pd.DatetimeIndex, lengths: Sequence[int], log: ReadLog, groups: _Groups | None = None
 ) -> IndexArray:
     """Return the rows that have a stamp, sorted by it; rows with the same stamp stay as they were.
 
@@ -524,7 +518,7 @@ def _rows_in_order(
     """
     missing = np.asarray(times.isna())
     if missing.all():
-        raise TableError(f"{notebook.source} has no time stamp that can be read. Name another column as time.")
+        raise TableError(f"{log.source} has no time stamp that can be read. Name another column as time.")
     rows = np.arange(len(times))
     if len(lengths) > 1:  # the file with the earliest stamp first
         none = np.iinfo(np.int64).max
@@ -535,14 +529,14 @@ def _rows_in_order(
         rows, without = rows[~missing[rows]], np.flatnonzero(missing)
         if len(without) > max(_FEW_WITHOUT, _MOST_WITHOUT * len(times)):
             raise TableError(
-                f"{notebook.source}: {len(without):,} of {len(times):,} rows have no time stamp that can be read, the "
+                f"{log.source}: {len(without):,} of {len(times):,} rows have no time stamp that can be read, the "
                 f"first of them row {without[0]:,} (counted from 0). Say how times are written "
                 f"({option('time_format')}), name another column ({option('time')}), or remove these rows.",
                 "time_format",
             )
         where = ", ".join(map(str, without[:3])) + (" …" if len(without) > 3 else "")
         said = f"{counted(len(without), 'row')} without a time stamp that can be read left out (number {where}, counted"
-        notebook.add("missing times", f"{said} from 0).", len(without), rows=_first(without), changed=True)
+        log.add("missing times", f"{said} from 0).", len(without), rows=_first(without), changed=True)
     if groups is not None:
         rows = rows[np.argsort(groups.codes[rows], kind="stable")]
     steps = np.diff(times.asi8[rows])
@@ -550,19 +544,17 @@ def _rows_in_order(
         steps = np.where(groups.new(rows), 0, steps)
     backwards = int((steps < 0).sum())
     if groups is None:
-        note_clock_changes(times[rows], steps, notebook)
+        note_clock_changes(times[rows], steps, log)
     if not backwards:
         return rows
     how = f"The rows were sorted by time: {counted(backwards, 'step')} went backwards."
     if backwards == len(steps):
         how = "The rows were in order of time with the newest first; they were turned round."
-    notebook.add("order", how, backwards, rows=_first(rows[1:][steps < 0]), changed=True)
+    log.add("order", how, backwards, rows=_first(rows[1:][steps < 0]), changed=True)
     return rows[np.argsort(times.asi8[rows], kind="stable")]
 
 
-def _note_sampling(
-    times: pd.DatetimeIndex, rows: IndexArray, notebook: Notebook, groups: _Groups | None = None
-) -> None:
+def _note_sampling(times: pd.DatetimeIndex, rows: IndexArray, log: ReadLog, groups: _Groups | None = None) -> None:
     """Note how often stamps come twice, and how regular they are; `times` are in order, `rows` their rows."""
     steps = np.diff(times.asi8) / PER_SECOND[times.unit]
     if groups is not None:
@@ -570,7 +562,7 @@ def _note_sampling(
     repeated = int((steps == 0).sum())
     if repeated:
         said = f"The time stamp of {counted(repeated, 'row')} is that of the row before; all rows are kept."
-        notebook.add("duplicate times", said, repeated, rows=_first(rows[1:][steps == 0]))
+        log.add("duplicate times", said, repeated, rows=_first(rows[1:][steps == 0]))
     seconds, steps = steps, steps[steps > 0]
     if len(steps) < 3:  # too few to say what is usual
         return
@@ -580,27 +572,27 @@ def _note_sampling(
     if n_gaps:
         longest = f"{duration_in_words(float(steps.max()))} (after {times[int(np.argmax(seconds))]})"
         said = f"There {'is' if n_gaps == 1 else 'are'} {counted(n_gaps, 'gap')}: stamps are usually {usual} apart, but"
-        notebook.add("gaps", f"{said} up to {longest}.", n_gaps)
+        log.add("gaps", f"{said} up to {longest}.", n_gaps)
     uneven = int((np.abs(steps[~gaps] - median) > 0.1 * median).sum())
     if uneven > 0.05 * len(steps) and len(steps) >= 10:
         said = f"Stamps are {usual} apart in the middle, but {uneven:,} of {len(steps):,} distances differ from that by"
-        notebook.add("irregular sampling", f"{said} more than a tenth.", uneven)
+        log.add("irregular sampling", f"{said} more than a tenth.", uneven)
 
 
-def _note_times_to_come(times: pd.DatetimeIndex, name: str | None, notebook: Notebook) -> None:
+def _note_times_to_come(times: pd.DatetimeIndex, name: str | None, log: ReadLog) -> None:
     """Note times that are years ahead of today: probably their unit or origin is another one."""
     last = times[-1]
     if last > pd.Timestamp.now(tz=times.tz) + _YEARS_AHEAD:
         said = f"The times in column {quoted(name)} go up to {last:%Y-%m-%d}. If that cannot be, they are counted in"
         said = f"{said} another way than was taken: give them as dates."
-        notebook.add("times to come", said, len(times), () if name is None else (name,))
+        log.add("times to come", said, len(times), () if name is None else (name,))
 
 
 def _first(rows: NDArray[np.integer]) -> tuple[int, ...]:
     return tuple(int(row) for row in rows[:5])
 
 
-def _note_long_format(values: pd.DataFrame, times: pd.DatetimeIndex, time_name: str | None, notebook: Notebook) -> None:
+def _note_long_format(values: pd.DataFrame, times: pd.DatetimeIndex, time_name: str | None, log: ReadLog) -> None:
     """Note a column of text that names what each of several rows at the same time is about; `times` are in order."""
     stamps = times.asi8
     if np.count_nonzero(stamps[1:] == stamps[:-1]) < _SHARED * len(stamps):
@@ -610,7 +602,7 @@ def _note_long_format(values: pd.DataFrame, times: pd.DatetimeIndex, time_name: 
     for name in sorted(kinds, key=lambda each: kinds[each]):
         pairs = pd.DataFrame({"stamp": stamps, "kind": pd.factorize(values[name])[0]})
         if 2 <= kinds[name] <= len(values) / 2 and (~pairs.duplicated()).mean() >= _NEARLY_ALL:
-            notebook.add(
+            log.add(
                 "long format",
                 f"The {kinds[name]:,} kinds of column {quoted(name)} have rows of their own at the same time. If they "
                 f"name sensors or machines, pivot the table first, to one row per {quoted(time_name)} and a column of "

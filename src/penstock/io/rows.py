@@ -20,7 +20,7 @@ from penstock.io._csv_rows import CsvRows, RowLayout, learn_layout
 from penstock.io._layout import HEAD_LINES, is_enough, is_missing
 from penstock.io._row_values import Columns, JsonRows, LineError, Parsed, TableOptions
 from penstock.io.feeds import ADVICE, HEAD, Feed, InputError, LineCutter, byte_length, last_bytes
-from penstock.io.table import Note, Notebook
+from penstock.io.table import Note, ReadLog
 from penstock.io.times import TimeReader
 
 RowParser = CsvRows | JsonRows
@@ -29,7 +29,7 @@ _BEHIND = 3600.0  # seconds: a clock that is so far behind is worth a remark
 
 
 @dataclass(frozen=True)
-class Fault:
+class BadLine:
     """A malformed line: where it is and what is wrong with it."""
 
     source: str
@@ -47,7 +47,7 @@ class Batch:
     values: FloatArray
     lines: Sequence[int]
     times: list[Any] | None = None  # as they are written
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[BadLine] = field(default_factory=list)
     texts: dict[str, list[str | None]] = field(default_factory=dict)  # `TableOptions.texts`, None: missing
     seconds: FloatArray | None = None  # the times as they were read (`TimeReader.seconds`), NaN where one is missing
     remarks: list[str] = field(default_factory=list)  # what is odd about the clock
@@ -240,9 +240,9 @@ class RowSource:
             return None
         return self._parse(self._parser, self._lines[:at_most])
 
-    def fault(self, line: int, reason: str) -> Fault:
+    def fault(self, line: int, reason: str) -> BadLine:
         """Return the report on a line of the present file that cannot be used."""
-        return Fault(self._feed.name, line, reason)
+        return BadLine(self._feed.name, line, reason)
 
     def position(self) -> dict[str, Any]:
         """Return the place of the first line that was not returned, and how the table is read, in plain values."""
@@ -290,7 +290,7 @@ class RowSource:
         whole = self._last is not None or is_enough(len(self._lines), sum(map(len, self._lines)))
         if not whole and not (paused and len(lines) > self._judged):
             return None
-        notebook = Notebook(self._feed.name)
+        notebook = ReadLog(self._feed.name)
         elsewhere = self._feed.lines_elsewhere
         layout = learn_layout(lines[:HEAD_LINES], self._options, notebook, elsewhere, more=not whole)
         if layout is not None:
@@ -306,7 +306,7 @@ class RowSource:
 
     def _learn_json(self, at_most: int) -> Batch | None:
         """Learn the columns from the first line that is a row; return the malformed lines before it."""
-        faults: list[Fault] = []
+        faults: list[BadLine] = []
         passed = 0
         for line in self._lines[:at_most]:
             if line.strip():

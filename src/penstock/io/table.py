@@ -95,7 +95,7 @@ class TagNote:
     last: pd.Timestamp
 
 
-class Notebook:
+class ReadLog:
     """Collect notes while a table is read; if `strict`, raise at the first that is about a change."""
 
     def __init__(self, source: str, strict: bool = False) -> None:
@@ -162,7 +162,7 @@ class Table:
     bad : mapping
         How many readings of a column were taken as missing for their quality, of those with a column of quality beside.
     words : tuple of str
-        Texts that stand in place of numbers, and were taken as missing.
+        Texts, and numbers such as -9999, that stand in place of readings, and were taken as missing.
 
     Examples
     --------

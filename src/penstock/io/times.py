@@ -22,32 +22,27 @@ from penstock._messages import counted, listed, option, quoted
 from penstock._types import BoolArray, FloatArray
 from penstock.io._layout import is_missing
 from penstock.io._time_texts import NAIVE, IntArray, TextTimes, Times, is_clock_alone, read_times, with_dates
-from penstock.io.table import Notebook, TableError
+from penstock.io.table import ReadLog, TableError
 
 EARLIEST, LATEST = np.datetime64("1900-01-01", "us"), np.datetime64("2200-01-01", "us")
 COUNT = "seconds from a start of their own"
-_EXCEL = "days as Excel counts them"
-_EXCEL_START = np.datetime64("1899-12-30", "us")
-_EXCEL_RANGE = (20_000.0, 80_000.0)  # 1954 to 2119
 _DAY = 86_400e6  # in microseconds
-# Unit, microseconds of one, and the numbers by whose size it is recognised: 1973 to 2286, so that no two overlap.
-_EPOCHS = {
-    "seconds since 1970": (1e6, 1e8, 1e10),
-    "milliseconds since 1970": (1e3, 1e11, 1e13),
-    "microseconds since 1970": (1.0, 1e14, 1e16),
-    "nanoseconds since 1970": (1e-3, 1e17, 1e19),
-}
 # Dates written without separators, and how many digits they have.
 _DIGITS = {"dates as 20241231": 8, "times as 202412311345": 12, "times as 20241231134500": 14}
-# Unit: the numbers by whose size it is recognised, that of 1970, microseconds of one, and whether it is in UTC. These
-# are looked at before `_EPOCHS`, by which they would be of the seventies, of about 1990, and of 2061 and later.
-_OTHER_EPOCHS = {
+# Unit: the numbers by whose size it is recognised, that of 1970, microseconds of one, and whether it is in UTC. The
+# first that fits is taken: by those since 1970 the ones above would be of the seventies, of about 1990, and of 2061.
+_EPOCHS = {
     "ticks of 100 ns since the year 1": (6.21e17, 6.7e17, 621_355_968e9, 0.1, False),  # .NET
     "ticks of 100 ns since 1601": (1.15e17, 1.6e17, 116_444_736e9, 0.1, True),  # Windows
     "seconds since 1904": (2.9e9, 6e9, 2_082_844_800.0, 1e6, True),  # LabVIEW, from 1995 on
     "days as MATLAB counts them": (7e5, 8e5, 719_529.0, _DAY, False),
+    "seconds since 1970": (1e8, 1e10, 0.0, 1e6, True),
+    "milliseconds since 1970": (1e11, 1e13, 0.0, 1e3, True),
+    "microseconds since 1970": (1e14, 1e16, 0.0, 1.0, True),
+    "nanoseconds since 1970": (1e17, 1e19, 0.0, 1e-3, True),
+    "days as Excel counts them": (20_000.0, 80_000.0, 25_569.0, _DAY, False),  # 1954 to 2119
 }
-UNITS = (*_DIGITS, *_EPOCHS, *_OTHER_EPOCHS, _EXCEL, COUNT)
+UNITS = (*_DIGITS, *_EPOCHS, COUNT)
 _LONGEST_FORMAT = 200  # characters: the time that strptime takes grows with their square
 _LONGEST_NUMBER = 40  # characters
 _LONGEST_COUNT = 1e11  # seconds from a start of their own: 3,000 years
@@ -95,21 +90,21 @@ class TimeReader:
 
     @classmethod
     def learn(
-        cls, values: Sequence[Any], options: TimeOptions | None = None, notebook: Notebook | None = None
+        cls, values: Sequence[Any], options: TimeOptions | None = None, log: ReadLog | None = None
     ) -> TimeReader | None:
         """Return the reader of times, from a sample of them as they are written; None if they are no times.
 
         Numbers that are no dates count seconds from a start of their own. If nothing tells the day from the month, the
-        `notebook` has a note of it.
+        `log` has a note of it.
         """
         options = options or TimeOptions()
         column = _as_column(values)
         read = column_times(column, options)
-        if notebook is not None:
-            notebook.notes = [note for note in notebook.notes if note.kind != "ambiguous dates"]
-            about = Notebook(notebook.source)
+        if log is not None:
+            log.notes = [note for note in log.notes if note.kind != "ambiguous dates"]
+            about = ReadLog(log.source)
             read.note("time", about)
-            notebook.notes += [note for note in about.notes if note.kind == "ambiguous dates"]
+            log.notes += [note for note in about.notes if note.kind == "ambiguous dates"]
         if read.share >= _ENOUGH:
             return read.reader(options.zone)
         counts = column.dtype.kind == "f" and bool((column.abs() < _LONGEST_COUNT).any())
@@ -123,7 +118,7 @@ class TimeReader:
     @property
     def is_epoch(self) -> bool:
         """Whether times are numbers that count from 1970 on."""
-        return self.unit in _EPOCHS
+        return self.unit.endswith("since 1970")
 
     def seconds(self, values: Sequence[Any], after: float = -math.inf) -> FloatArray:
         """Return times in seconds since 1970, or since a start of their own.
@@ -280,32 +275,32 @@ class ColumnTimes:
         day_first = None if self.text is None else self.text.day_first
         return TimeReader(self.unit, self.format, day_first, zoned, None if zone is None else str(zone))
 
-    def index(self, zone: dt.tzinfo | None, name: str, notebook: Notebook) -> pd.DatetimeIndex:
+    def index(self, zone: dt.tzinfo | None, name: str, log: ReadLog) -> pd.DatetimeIndex:
         """Return the times as an index, in a zone if there is one; those outside 1900 to 2200 are missing."""
         if self.typed is not None:
-            return _in_zone(self._bounded(self.typed, name, notebook), zone, name, notebook)
+            return _in_zone(self._bounded(self.typed, name, log), zone, name, log)
         assert self.times is not None
         assert self.offsets is not None
-        times = self._bounded(pd.DatetimeIndex(self.times), name, notebook).to_numpy()
-        return _with_zone(times, self.offsets, zone, name, notebook)
+        times = self._bounded(pd.DatetimeIndex(self.times), name, log).to_numpy()
+        return _with_zone(times, self.offsets, zone, name, log)
 
-    def _bounded(self, index: pd.DatetimeIndex, name: str, notebook: Notebook) -> pd.DatetimeIndex:
+    def _bounded(self, index: pd.DatetimeIndex, name: str, log: ReadLog) -> pd.DatetimeIndex:
         plain = index if index.tz is None else index.tz_convert(None)
         outside = np.asarray(index.notna()) & ~_in_bounds(plain.to_numpy())
         if not outside.any():
             return index
         said = f"{counted(int(outside.sum()), 'time')} in column {quoted(name)} before 1900 or after 2200 taken as"
-        notebook.add("times out of bounds", f"{said} missing.", int(outside.sum()), (name,), changed=True)
+        log.add("times out of bounds", f"{said} missing.", int(outside.sum()), (name,), changed=True)
         return pd.DatetimeIndex(index.where(~outside))
 
-    def note(self, name: str, notebook: Notebook) -> None:
+    def note(self, name: str, log: ReadLog) -> None:
         """Note what was decided about the time."""
         column, read = f"column {quoted(name)}", self.text
         if self.unit:
-            notebook.add("time from numbers", f"Column {quoted(name)} was read as {self.unit}.", 1, (name,))
+            log.add("time from numbers", f"Column {quoted(name)} was read as {self.unit}.", 1, (name,))
         if self.carried:
             said = f"{counted(self.carried, 'time')} in {column} without a date: the date of the last row that has one"
-            notebook.add("dates carried on", f"{said} is taken.", self.carried, (name,), changed=True)
+            log.add("dates carried on", f"{said} is taken.", self.carried, (name,), changed=True)
         if read is None:
             return
         if read.day_first is not None and read.decided_by != "you":
@@ -318,18 +313,18 @@ class ColumnTimes:
                 "custom": f"though nothing tells the day from the month; {other} changes it",
             }[read.decided_by]
             kind = "day and month" if read.decided_by in ("values", "model") else "ambiguous dates"
-            notebook.add(kind, f"Dates in {column} were read with the {order}, {why}.", len(read.times), (name,))
+            log.add(kind, f"Dates in {column} were read with the {order}, {why}.", len(read.times), (name,))
         if read.contradictions:
             said = f"{counted(read.contradictions, 'date')} in {column} taken as missing, as day and month would have"
             said = f"{said} to be the other way round."
-            notebook.add("contradictory dates", said, read.contradictions, (name,), changed=True)
+            log.add("contradictory dates", said, read.contradictions, (name,), changed=True)
         if len(read.ways) > 1:
             shown = ", ".join(quoted(way) for way in list(read.ways.values())[:3])
             said = f"Times in {column} are written in {len(read.ways)} ways (with 0 for any number: {shown})."
-            notebook.add("mixed time formats", said, len(read.ways), (name,))
+            log.add("mixed time formats", said, len(read.ways), (name,))
         if read.shortened:
             said = f"{counted(read.shortened, 'time')} in {column} cut to microseconds."
-            notebook.add("shortened times", said, read.shortened, (name,), changed=True)
+            log.add("shortened times", said, read.shortened, (name,), changed=True)
 
 
 def column_times(column: pd.Series[Any], options: TimeOptions) -> ColumnTimes:
@@ -484,13 +479,8 @@ def _unit_of(numbers: FloatArray, known: TimeReader | None = None) -> str | None
                 times, _ = _from_numbers(there, unit)
                 if digits != 12 or not np.isnat(times).any():
                     return unit
-    for unit, (low, high, *_) in _OTHER_EPOCHS.items():
-        if low <= smallest and largest < high:
-            return unit
-    for unit, (_, low, high) in _EPOCHS.items():
-        if low <= smallest and largest < high:
-            return unit
-    return _EXCEL if _EXCEL_RANGE[0] <= smallest and largest <= _EXCEL_RANGE[1] else None
+    fitting = (unit for unit, (low, high, *_) in _EPOCHS.items() if low <= smallest and largest < high)
+    return next(fitting, None)
 
 
 def _from_numbers(numbers: FloatArray, unit: str) -> tuple[Times, int]:
@@ -506,16 +496,12 @@ def _from_numbers(numbers: FloatArray, unit: str) -> tuple[Times, int]:
         whole = np.isfinite(numbers) & (numbers == np.floor(numbers)) & (np.abs(numbers) < 1e15)
         texts = [f"{number:.0f}" if usable else "" for number, usable in zip(numbers, whole, strict=True)]
         return read_times([text if len(text) == _DIGITS[unit] else "" for text in texts]).times, NAIVE
-    if unit == _EXCEL:
-        return _since(_EXCEL_START, numbers, _DAY), NAIVE
-    if unit in _OTHER_EPOCHS:
-        *_, of_1970, microseconds, is_utc = _OTHER_EPOCHS[unit]
-        return _since(np.datetime64(0, "us"), numbers - of_1970, microseconds), 0 if is_utc else NAIVE
-    return _since(np.datetime64(0, "us"), numbers, _EPOCHS[unit][0]), 0
+    *_, of_1970, microseconds, is_utc = _EPOCHS[unit]
+    return _since_1970(numbers - of_1970, microseconds), 0 if is_utc else NAIVE
 
 
-def _since(start: np.datetime64, numbers: FloatArray, microseconds: float) -> Times:
-    """Add numbers of a unit, of so many microseconds, to a start.
+def _since_1970(numbers: FloatArray, microseconds: float) -> Times:
+    """Return the times of numbers of a unit, of so many microseconds.
 
     Whole units and their fraction are multiplied apart: their product in one would be wrong by some microseconds.
     """
@@ -528,7 +514,7 @@ def _since(start: np.datetime64, numbers: FloatArray, microseconds: float) -> Ti
         units = np.floor(filled)
         ticks = units.astype(np.int64) * int(microseconds)
         ticks += np.round((filled - units) * microseconds).astype(np.int64)
-    times = start + ticks.astype("m8[us]")
+    times = ticks.astype("M8[us]")
     times[~there] = np.datetime64("NaT")
     return times
 
@@ -578,19 +564,17 @@ def _both_hours(index: pd.DatetimeIndex, zone: dt.tzinfo | None) -> tuple[pd.Dat
     return first, second
 
 
-def _with_zone(
-    times: Times, offsets: IntArray, zone: dt.tzinfo | None, column: str, notebook: Notebook
-) -> pd.DatetimeIndex:
+def _with_zone(times: Times, offsets: IntArray, zone: dt.tzinfo | None, column: str, log: ReadLog) -> pd.DatetimeIndex:
     """Return times as an index: local times as they are, times with an offset in that offset; or both in `zone`."""
     there = ~np.isnat(times)
     aware = offsets[there] != NAIVE
     if aware.any() and not aware.all():
         raise TableError(
-            f"{notebook.source}: of the time stamps in column {quoted(column)}, {int(aware.sum()):,} have an offset "
+            f"{log.source}: of the time stamps in column {quoted(column)}, {int(aware.sum()):,} have an offset "
             f"from UTC and {int((~aware).sum()):,} have none. Give all of them one, or none."
         )
     if not aware.any():
-        return _in_zone(pd.DatetimeIndex(times), zone, column, notebook)
+        return _in_zone(pd.DatetimeIndex(times), zone, column, log)
     index = pd.DatetimeIndex(times).tz_localize("UTC")
     if zone is not None:
         return index.tz_convert(zone)
@@ -602,11 +586,11 @@ def _with_zone(
     shown = ", ".join(f"{offset} ({count:,})" for offset, count in zip(written, counts, strict=False))
     said = f"The time stamps in column {quoted(column)} have {len(different)} offsets from UTC: {shown}. They are now"
     said = f"{said} in UTC; another zone can be set ({option('timezone')})."
-    notebook.add("mixed offsets", said, len(different), (column,), changed=True)
+    log.add("mixed offsets", said, len(different), (column,), changed=True)
     return index
 
 
-def _in_zone(index: pd.DatetimeIndex, zone: dt.tzinfo | None, column: str, notebook: Notebook) -> pd.DatetimeIndex:
+def _in_zone(index: pd.DatetimeIndex, zone: dt.tzinfo | None, column: str, log: ReadLog) -> pd.DatetimeIndex:
     """Put local times into a zone, if there is one, and note what daylight saving does to them."""
     if zone is None:
         return index
@@ -618,7 +602,7 @@ def _in_zone(index: pd.DatetimeIndex, zone: dt.tzinfo | None, column: str, noteb
     if skipped:
         said = f"{counted(skipped, 'time stamp')} in column {quoted(column)} moved to the end of an hour that is left"
         said = f"{said} out in {zone}, where clocks are set forward. Check that this is the zone."
-        notebook.add("times that do not exist", said, skipped, (column,), changed=True)
+        log.add("times that do not exist", said, skipped, (column,), changed=True)
     twice = np.asarray((first != second) & there)
     if not twice.any():
         return first
@@ -639,5 +623,5 @@ def _in_zone(index: pd.DatetimeIndex, zone: dt.tzinfo | None, column: str, noteb
     said = (
         f"{counted(len(rows), 'time stamp')} in column {quoted(column)} in an hour that comes twice in {zone}: {how}."
     )
-    notebook.add("daylight saving", said, len(rows), (column,), changed=not settled, doubt=not settled)
+    log.add("daylight saving", said, len(rows), (column,), changed=not settled, doubt=not settled)
     return index.tz_localize(zone, ambiguous=~later, nonexistent="shift_forward")

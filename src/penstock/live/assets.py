@@ -22,8 +22,8 @@ from penstock.explain import MOST_LABELS, Label
 from penstock.io import (
     AlignedSource,
     AnySource,
+    BadLine,
     Batch,
-    Fault,
     Feed,
     InputError,
     RowSource,
@@ -315,10 +315,10 @@ class Asset:
     def _score(self, batch: Batch) -> Verdicts:
         return self.scorer.score(batch, self._n_variables, strict=self._strict)
 
-    def fault(self, batch: Batch, place: int, reason: str) -> Fault:
+    def fault(self, batch: Batch, place: int, reason: str) -> BadLine:
         """Return the report on a row that cannot be used."""
         if self.clock is None or self.source is None:
-            return Fault("the rows", place + 1, reason)
+            return BadLine("the rows", place + 1, reason)
         return self.source.fault(batch.lines[place], reason)
 
     def row_text(self, batch: Batch, place: int) -> str:

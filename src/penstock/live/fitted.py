@@ -99,14 +99,14 @@ class FittedScorer:
             decimal=options.decimal or reading.decimal,
             encoding=options.encoding or reading.encoding,
             times=reading.time_options(options.times),
-            missing=(*reading.missing, *reading.words),
+            missing=(*reading.missing, *(reading.words or ())),
         )
 
     def aligning(self, options: WatchOptions) -> Aligning | None:
         """Return the clock of the model, if it was fitted to readings; else one of its usual step, for readings."""
         step, hold = options.step_and_hold
         reading, late = self._model.reading, options.seconds("late")
-        known, missing = reading.alignment, (*reading.missing, *reading.words)
+        known, missing = reading.alignment, (*reading.missing, *(reading.words or ()))
         texts = [name for name, kind in self._kinds.items() if kind == "text"]
         if known is not None:
             if step is not None or hold is not None:

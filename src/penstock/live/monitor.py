@@ -18,8 +18,8 @@ from penstock._parameters import ParameterError
 from penstock._types import StreamScores
 from penstock.explain import read_labels
 from penstock.io import (
+    BadLine,
     Batch,
-    Fault,
     Feed,
     InputError,
     JsonLinesSink,
@@ -72,7 +72,7 @@ class Observer:
     """Functions that are called while a stream is monitored; each is optional."""
 
     verdicts: Callable[[Counts, Batch, StreamScores], None] = lambda counts, batch, scores: None
-    fault: Callable[[Fault], None] = lambda fault: None
+    fault: Callable[[BadLine], None] = lambda fault: None
     warning: Callable[[str], None] = lambda text: None
 
 

@@ -24,7 +24,7 @@ from typing import Any
 
 from penstock._messages import listed
 from penstock.explain import Label
-from penstock.io import Batch, Fault, TableOptions
+from penstock.io import BadLine, Batch, TableOptions
 from penstock.live.alarms import Event
 from penstock.live.assets import Asset, Book, ScoredBatch, known_labels
 from penstock.live.options import WatchOptions
@@ -93,7 +93,7 @@ class BatchReport:
 
     delivery: Delivery | None
     batch: Batch
-    faults: list[Fault]
+    faults: list[BadLine]
     taken: int
     last_row: int
 

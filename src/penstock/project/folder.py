@@ -40,7 +40,7 @@ from penstock.detection import (
     read_failures,
 )
 from penstock.explain import Label, new_label_id, read_labels
-from penstock.io import Notebook, files_of, is_address
+from penstock.io import ReadLog, files_of, is_address
 from penstock.live.alarm_files import append_record
 from penstock.options import FitOptions, LookOptions, Option, described
 from penstock.registry import did_you_mean
@@ -366,7 +366,7 @@ def file_key(source: str) -> Any:
     if is_address(source):
         return source
     try:
-        files = files_of([source], Notebook(source))
+        files = files_of([source], ReadLog(source))
     except (OSError, ValueError):
         files = [Path(source)]
     found = [(str(path), path.stat()) for path in files if path.exists()]
