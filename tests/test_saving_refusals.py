@@ -353,13 +353,14 @@ def many_copies(n: int, m: int) -> dict[str, Any]:
         "factors": {"weights": np.ones((m, m)), "profiles": np.ones((m, 1))},
         "reach": np.ones(m),
     }
-    model["factorisation"]["objective"]["similarity"] = {"pairs": np.zeros((0, 2), np.int64), "values": np.zeros(0)}
+    graph = {"pairs": np.zeros((0, 2), np.int64), "values": np.zeros(0), "paths": None}
+    model["factorisation"]["objective"]["similarity"] = graph
     return state
 
 
 def drawn_often(draws: int, size: int) -> dict[str, Any]:
     state = read_state(GOLDEN[0].with_name("Detector.safetensors"))[1]
-    state["fitted"]["model"]["views"]["fine"] = np.zeros((draws, size), dtype=np.int64)
+    state["fitted"]["model"]["views"]["draws"]["fine"] = np.zeros((draws, size), dtype=np.int64)
     return state
 
 
