@@ -468,7 +468,7 @@ def test_what_a_file_may_ask_for(tmp_path: Path) -> None:
         "parts.model",
     }
     assert "buffer_size must be at most 2,000" in found["buffer too long"]
-    assert "int64 of shape (64, 13)" in found["draws"]
+    assert "int64 of shape (64, 14)" in found["draws"]
     assert "1 to 100 levels" in found["levels"]
     assert "a range of at most 2 labels" in found["long levels"]
     assert "1 to 51 parts, not 52" in found["too many parts.model"]
