@@ -353,13 +353,14 @@ def many_copies(n: int, m: int) -> dict[str, Any]:
         "factors": {"weights": np.ones((m, m)), "profiles": np.ones((m, 1))},
         "reach": np.ones(m),
     }
-    model["factorisation"]["objective"]["similarity"] = {"pairs": np.zeros((0, 2), np.int64), "values": np.zeros(0)}
+    graph = {"pairs": np.zeros((0, 2), np.int64), "values": np.zeros(0), "paths": None}
+    model["factorisation"]["objective"]["similarity"] = graph
     return state
 
 
 def drawn_often(draws: int, size: int) -> dict[str, Any]:
     state = read_state(GOLDEN[0].with_name("Detector.safetensors"))[1]
-    state["fitted"]["model"]["views"]["fine"] = np.zeros((draws, size), dtype=np.int64)
+    state["fitted"]["model"]["views"]["draws"]["fine"] = np.zeros((draws, size), dtype=np.int64)
     return state
 
 
@@ -467,7 +468,7 @@ def test_what_a_file_may_ask_for(tmp_path: Path) -> None:
         "parts.model",
     }
     assert "buffer_size must be at most 2,000" in found["buffer too long"]
-    assert "int64 of shape (64, 13)" in found["draws"]
+    assert "int64 of shape (64, 14)" in found["draws"]
     assert "1 to 100 levels" in found["levels"]
     assert "a range of at most 2 labels" in found["long levels"]
     assert "1 to 51 parts, not 52" in found["too many parts.model"]

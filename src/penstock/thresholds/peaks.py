@@ -201,8 +201,10 @@ class PeaksOverThreshold(Threshold):
             return
         if self._calibration:
             raise StorageError(f"{record.place} has a limit, and still calibrates")
-        if level is None or limit < level:
-            raise record.error("limit", "at least the level_value")
+        if level is None:
+            raise record.error("level_value", "a number, as there is a limit")
+        if limit < level:
+            raise record.error("limit", f"at least the level_value, {level:g}")
         self._level_value, self._limit, self._value = level, limit, limit
         if (gamma is None) != (sigma is None) or (n and gamma is None):
             raise record.error("gamma", "there, and sigma too, as there are peaks")
