@@ -48,6 +48,7 @@ from penstock.explain.situations import NORMAL, Label, Pattern, is_alike, likene
 _MOST_SIMILAR = 3
 RELATIONS, NEW_STATE = "relations broken", "new state"
 _FEW_OTHERS = 6  # sensors that may be out on average because one sensor is wrong
+_SEVERAL = 3  # strong sensors: no single sensor is wrong
 _LATE = 0.25  # what a sensor loses in the ranking if it leaves its range only at the end of the incident
 _BOTH_WAYS = 0.25  # of the rows on the other side
 _NAMED_ANYWAY = 3  # sensors of an incident in which none left its range
@@ -365,7 +366,7 @@ def _assess_source(
     driven = any(each.name in drivers for each in circumstances)
     is_state, new = is_new_state(elsewhere, _rows_of(runs), driven)
     chosen = in_seldom_use(elsewhere, start, end)
-    if out > _FEW_OTHERS:  # fewer may be a sensor that is wrong, and seen only while its machine runs
+    if len(strong) >= _SEVERAL or out > _FEW_OTHERS:  # else a sensor may be wrong, which is seen while its machine runs
         chosen = chosen or while_switched(elsewhere, start, end)
     since = "".join(f" since {quoted(each.name)} {each.text}" for each in circumstances[:1])
     if not strong:
@@ -386,7 +387,7 @@ def _assess_source(
         source, reason = "sensor", f"Probably the sensor: {name} is {words}."
     elif first.condition.startswith(SWAPPED):
         source, reason = "sensor", f"Probably the sensors: {name} is {words}."
-    elif len(strong) >= 3:
+    elif len(strong) >= _SEVERAL:
         earliest = min(strong, key=lambda sensor: sensor.onset).name
         how = f"{len(strong)} sensors clearly left their range, {quoted(earliest)} first"
         source, reason = "machine", f"Probably the machine: {how}."
