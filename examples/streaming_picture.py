@@ -21,7 +21,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from penstock import OnlineNSNMF
-from penstock.thresholds import MeanDeviation, PeaksOverThreshold, RollingQuantile, Threshold
+from penstock.thresholds import DriftingPeaks, MeanDeviation, PeaksOverThreshold, RollingQuantile, Threshold
 
 FILE = "NAB_machine_temperature_system_failure.csv.gz"
 HOUR, WEEK = 12, 2016  # in readings
@@ -81,7 +81,7 @@ def report(series: Series, scores: NDArray[np.float64]) -> None:
     """What each threshold makes of these scores, and one of them of a score that needs no method."""
     print("| scores | threshold | flags in windows 1–4 | flags outside | alarms outside |")
     print("| --- | --- | ---: | ---: | ---: |")
-    for threshold in (MeanDeviation(), rolling(), PeaksOverThreshold()):
+    for threshold in (MeanDeviation(), rolling(), PeaksOverThreshold(), DriftingPeaks(depth=288)):
         show("online NS-NMF", series, threshold, scores)
     distance = np.abs(series.value - series.value[:WEEK].mean())
     show("\\|reading − mean of week 1\\|", series, rolling(), np.where(np.isnan(scores), np.nan, distance))

@@ -38,7 +38,7 @@ def test_a_listed_threshold_is_a_public_class(name: str) -> None:
 
 def test_names_are_found_in_any_case_and_mistyped_ones_get_a_suggestion() -> None:
     assert registry.find_detector("LOMST") == registry.find_detector("lomst") == "LoMST"
-    assert registry.find_threshold("Peaks") == "PeaksOverThreshold"
+    assert registry.find_threshold("Drifting-Peaks") == "DriftingPeaks"
     with pytest.raises(ValueError, match=r"There is no method 'lmst'. Did you mean 'lomst'\? There are detector"):
         registry.make_detector("lmst")
     with pytest.raises(ValueError, match=r"no threshold 'x'. There are auto, conformal, deviation"):

@@ -68,7 +68,7 @@ def test_killed_often_the_output_is_that_of_an_unbroken_run(tmp_path: Path, kill
     common = [str(tmp_path / "plant.csv"), "--components", "3", "--snapshot-every", "100", *short]
     variants = [
         common,
-        [*common, "--threshold", "peaks", "--snapshot-every", "73", "--warmup", "900"],
+        [*common, "--threshold", "drifting-peaks", "--snapshot-every", "73", "--warmup", "900"],
         [*common, "--threshold", "quantile:rate=0.05", "--no-learn-flagged", "--forgetting", "0.999"],
         [str(live), "--model", str(tmp_path / "rows.penstock"), "--snapshot-every", "40"],
         [str(live), "--model", str(tmp_path / "rows.penstock"), "--snapshot-every", "31", "--threshold", "conformal"],

@@ -19,6 +19,7 @@ from penstock import NSNMF
 from penstock.detectors import NormScore
 from penstock.thresholds import (
     ConformalPValue,
+    DriftingPeaks,
     Fixed,
     MeanDeviation,
     PeaksOverThreshold,
@@ -146,6 +147,7 @@ def test_detectors_take_threshold_objects() -> None:
 
 
 SMALL_PEAKS = {"rate": 0.05, "level": 0.7, "n_calibration": 20, "max_peaks": 12}
+DRIFTING = DriftingPeaks(**SMALL_PEAKS, depth=4)
 ALL_THRESHOLDS: list[Threshold] = [
     Fixed(1.0),
     MeanDeviation(k=1.0, min_scores=5),
@@ -154,6 +156,7 @@ ALL_THRESHOLDS: list[Threshold] = [
     ConformalPValue(rate=0.2, window=9),
     ConformalPValue(rate=0.2, window=9, learn_flagged=False),
     PeaksOverThreshold(**SMALL_PEAKS),
+    DriftingPeaks(**SMALL_PEAKS, depth=4),
     PeaksOverThreshold(**SMALL_PEAKS, expect_alarms=False),
     TopN(5),
 ]
@@ -305,6 +308,9 @@ PEAKS = PeaksOverThreshold(**SMALL_PEAKS)
         (PEAKS, 200, {"level_value": None}, "level_value.* a number, as there is a limit, but is None"),
         (PEAKS, 200, {"gamma": -1.5}, "gamma.* a finite number ≥ -1, but is -1.5"),
         (PEAKS, 200, {"sigma": None}, "gamma.* and sigma too"),
+        (DRIFTING, 200, {"recent": np.ones(3)}, "recent.* depth = 4 numbers"),
+        (DRIFTING, 200, {"recent": np.ones(5)}, "recent.* depth = 4 numbers"),
+        (DRIFTING, 9, {"recent": np.ones(3)}, "recent.* depth = 4 numbers"),
         (PEAKS, 200, {"excesses": np.zeros(12)}, "excesses"),
         (PEAKS, 200, {"excesses": np.ones(11)}, r"ceilings.* float64 of shape \(11\)"),
         (PEAKS, 200, {"ceilings": -np.ones(12)}, "ceilings.* ≥ 0"),
@@ -417,6 +423,7 @@ def test_calibrate_with_too_few(threshold: Threshold) -> None:
         (PeaksOverThreshold(n_calibration=49), "n_calibration = 49 leaves no score above level = 0.98.* least 50"),
         (PeaksOverThreshold(max_peaks=9), "max_peaks must be a whole number ≥ 10; got 9"),
         (PeaksOverThreshold(expect_alarms=None), "expect_alarms must be True or False; got None"),
+        (DriftingPeaks(depth=0), "depth must be a whole number ≥ 1; got 0"),
         (TopN(0), "n must be a whole number ≥ 1; got 0"),
         (TopN(2_000_001), "n must be at most 2,000,000"),
     ],
@@ -570,4 +577,15 @@ def test_peaks_over_threshold_is_its_twin(stream: str, expect_alarms: bool) -> N
     expected = naive.peaks_over_threshold(scores, **SMALL_TAIL, expect_alarms=expect_alarms)
     assert flags == expected[0]
     assert any(flags)
+    np.testing.assert_allclose(values, expected[1], rtol=1e-5)
+
+
+def test_drifting_peaks_is_its_twin() -> None:
+    scores = np.random.default_rng(7).normal(size=300) + np.linspace(0, 30, 300)
+    scores[270] += 10
+    scores[200] = np.nan
+    flags, values = watched(DriftingPeaks(**SMALL_TAIL, depth=7), scores.tolist())
+    expected = naive.drifting_peaks(scores.tolist(), depth=7, **SMALL_TAIL, expect_alarms=True)
+    assert flags == expected[0]
+    assert flags[270]
     np.testing.assert_allclose(values, expected[1], rtol=1e-5)

@@ -17,6 +17,7 @@ from strategies import examples
 from penstock.certainty import RowRate
 from penstock.thresholds import (
     ConformalPValue,
+    DriftingPeaks,
     PeaksOverThreshold,
     RollingQuantile,
     Threshold,
@@ -204,8 +205,9 @@ def alarm_rates(threshold: Threshold, tail: str, streams: int, n: int) -> np.nda
 
 
 @every_tail
-def test_peaks_keep_the_rate(tail: str) -> None:
-    rates = alarm_rates(PeaksOverThreshold(rate=1e-3, n_calibration=5000), tail, streams=4, n=15_000)
+@pytest.mark.parametrize("threshold", [PeaksOverThreshold, lambda **options: DriftingPeaks(depth=20, **options)])
+def test_peaks_keep_the_rate(threshold: Callable[..., Threshold], tail: str) -> None:
+    rates = alarm_rates(threshold(rate=1e-3, n_calibration=5000), tail, streams=4, n=15_000)
     assert 0.5 < rates.mean() < 2.0
     assert 0.2 < rates.min() <= rates.max() < 3.0
 
@@ -310,3 +312,41 @@ def test_rates_beyond_the_highest_score_are_kept(name: str, draw: object, off: f
         known, new = RowRate.of(draw(rng, 300)), draw(rng, 2000)  # type: ignore[operator]
         flagged += [(new > known.exceeded_at(rate)).mean() for rate in (1e-3, 1e-4)]
     assert (flagged / 300 <= off * np.array([1e-3, 1e-4])).all(), flagged / 300
+
+
+def test_dspot_follows_a_drift_and_spot_does_not() -> None:
+    rng = np.random.default_rng(7)
+    n = 10_000
+    scores = np.linspace(0.0, 20.0, n) + rng.normal(size=n)
+    places = np.arange(3000, n, 500)
+    scores[places] += 8.0
+    spot = PeaksOverThreshold().update_many(scores)
+    threshold = DriftingPeaks(depth=20)
+    dspot = threshold.update_many(scores)
+    assert spot[-2500:].mean() > 0.99
+    assert dspot[places].all()
+    assert np.delete(dspot, places).mean() < 0.005
+    assert 22.0 < threshold.value < 26.0
+
+
+def test_the_mean_of_a_whole_period_stands_still_to_the_last_bit() -> None:
+    """It is rounded exactly, in whichever order: rounding errors would be the only differences, and be flagged."""
+    scores = np.tile([0.1, 0.2, 0.7, 0.3, 0.30000001, 0.1, 0.9], 200)
+    threshold = DriftingPeaks(n_calibration=700, depth=7)
+    assert not threshold.update_many(scores).any()
+    values = set()
+    for score in scores:
+        threshold.update(score)
+        values.add(threshold.value)
+    assert len(values) == 1
+
+
+Draw = Callable[[np.random.Generator, int], np.ndarray]
+TAILS: dict[str, tuple[int, Draw]] = {
+    "Gaussian": (1, lambda rng, n: rng.normal(size=n)),
+    "exponential": (2, lambda rng, n: rng.exponential(size=n)),
+    "Student": (3, lambda rng, n: rng.standard_t(3, size=n)),
+    "Pareto": (4, lambda rng, n: rng.pareto(2.0, size=n)),
+    "uniform": (5, lambda rng, n: rng.random(n)),
+}
+every_tail = pytest.mark.parametrize("tail", TAILS)

@@ -56,6 +56,7 @@ DETECTORS: dict[str, Entry] = {
 THRESHOLDS: dict[str, Entry] = {
     "ConformalPValue": Entry(f"{_THRESHOLDS}.quantile", "conformal", "p-value among the last scores."),
     "MeanDeviation": Entry(f"{_THRESHOLDS}.basic", "deviation", "Mean plus k standard deviations."),
+    "DriftingPeaks": Entry(f"{_THRESHOLDS}.peaks", "drifting-peaks", "As peaks, above a moving mean."),
     "Fixed": Entry(f"{_THRESHOLDS}.basic", "fixed", "A given value.", {"value": 1.0}),
     "PeaksOverThreshold": Entry(f"{_THRESHOLDS}.peaks", "peaks", "Pareto tail of the highest scores."),
     "RollingQuantile": Entry(f"{_THRESHOLDS}.quantile", "quantile", "Quantile of the last scores."),

@@ -36,6 +36,7 @@ from penstock.registry import detector_class
 from penstock.storage import FORMAT_VERSION
 from penstock.thresholds import (
     ConformalPValue,
+    DriftingPeaks,
     Fixed,
     MeanDeviation,
     PeaksOverThreshold,
@@ -110,6 +111,7 @@ CASES: dict[str, Callable[[], Any]] = {
     "OnlineNSNMF": lambda: online(threshold=MeanDeviation(min_scores=4), forgetting=0.99),
     "OnlineNSNMF-warming-up": lambda: online(buffer_size=40),
     "OnlineNSNMF-quantile": lambda: online(threshold=RollingQuantile(0.2, window=9), learn_flagged=False),
+    "OnlineNSNMF-drifting-peaks": lambda: online(threshold=DriftingPeaks(0.05, level=0.5, n_calibration=12, depth=3)),
     "OnlineNSNMF-peaks": lambda: online(threshold=PeaksOverThreshold(0.05, level=0.5, n_calibration=12)),
     "OnlineNSNMF-conformal": lambda: online(threshold=ConformalPValue(0.2, window=9)),
     "OnlineNSNMF-top": lambda: online(threshold=TopN(3)),

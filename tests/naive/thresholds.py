@@ -170,3 +170,19 @@ class Peaks:
 def peaks_over_threshold(scores, **parameters):
     spot = Peaks(**parameters)
     return judge(scores, spot.learn, lambda: spot.z)
+
+
+def drifting_peaks(scores, depth, **parameters):
+    """DSPOT. Siffer et al. (2017), algorithm 3: SPOT of the differences from the mean of the last unflagged scores."""
+    spot, unflagged = Peaks(**parameters), []
+
+    def mean():
+        return sum(unflagged[-depth:]) / depth
+
+    def learn(score, flagged):
+        if not flagged:
+            if len(unflagged) >= depth:
+                spot.learn(score - mean(), False)
+            unflagged.append(score)
+
+    return judge(scores, learn, lambda: mean() + spot.z)

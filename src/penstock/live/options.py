@@ -22,7 +22,7 @@ _TIME_HELP = (
 )
 _MODEL_HELP = "A model of 'penstock fit', or a saved detector; else an OnlineNSNMF learns from the first rows."
 _THRESHOLD_HELP = (
-    "fixed:0.8 | deviation | quantile | peaks | conformal | top, with parameters as in "
+    "fixed:0.8 | deviation | quantile | peaks | drifting-peaks | conformal | top, with parameters as in "
     "quantile:rate=0.01,window=1000; with --model also auto, or a share of normal rows."
 )
 _THRESHOLD_DEFAULT = "conformal:rate=0.01, or the model's own"

@@ -11,11 +11,11 @@ from penstock.thresholds.basic import (
     score_threshold,
 )
 from penstock.thresholds.pareto import ParetoTail
-from penstock.thresholds.peaks import PeaksOverThreshold
+from penstock.thresholds.peaks import DriftingPeaks, PeaksOverThreshold
 from penstock.thresholds.quantile import ConformalPValue, RollingQuantile
 
 __all__ = [
-    "ConformalPValue", "Contamination", "Fixed", "MeanDeviation", "ParetoTail",
+    "ConformalPValue", "Contamination", "DriftingPeaks", "Fixed", "MeanDeviation", "ParetoTail",
     "PeaksOverThreshold", "RollingQuantile", "Threshold", "TopN", "check_contamination", "midway", "pack_threshold",
     "parse_threshold", "score_threshold", "unpack_threshold",
 ]  # fmt: skip
