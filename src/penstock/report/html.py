@@ -137,7 +137,7 @@ def chart_data(findings: Findings) -> dict[str, Any]:
     >>> from penstock.detection import detect
     >>> data = chart_data(detect(pd.DataFrame(np.random.default_rng(0).normal(size=(200, 3))), top=5))
     >>> sorted(data), [each["name"] for each in data["explorer"]["sensors"]]
-    (['axis', 'explorer', 'overview', 'word'], ['0', '1', '2'])
+    (['axis', 'explorer', 'overview', 'word'], ['column 1', 'column 2', 'column 3'])
     """
     findings = _to_the_second(findings)
     return _timeline(findings, _axis(findings), cases_of(findings), Areas(findings.inputs.names))
