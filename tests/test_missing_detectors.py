@@ -8,10 +8,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from naive import incomplete as naive
-from sklearn.base import clone
-from sklearn.utils import get_tags
-from test_estimators import (
+from estimators_cases import (
     ALL_DETECTORS,
     OTHERS,
     TAKERS,
@@ -22,6 +19,9 @@ from test_estimators import (
     scores_of_single_rows,
     some_rows,
 )
+from naive import incomplete as naive
+from sklearn.base import clone
+from sklearn.utils import get_tags
 
 import penstock
 from penstock.detectors import (

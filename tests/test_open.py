@@ -16,6 +16,7 @@ import zipfile
 import numpy as np
 import pandas as pd
 import pytest
+from open_cases import plant_frame
 
 import penstock
 from penstock.cli import main
@@ -27,17 +28,6 @@ from penstock.project.tasks import EXPORTS, Desk
 from penstock.project.uploads import safe_name, unpack
 from penstock.project.web import OpenOptions, ProjectServer
 from penstock.project.worker import Worker
-
-
-def plant_frame(n=900, fault=range(700, 730)):
-    """Four related readings every ten minutes, one of which is wrong for some rows."""
-    rng = np.random.default_rng(1)
-    load = 50 + 10 * np.sin(np.arange(n) / 40) + rng.normal(scale=1.0, size=n)
-    frame = pd.DataFrame({"load": load, "oil": 20 + load / 2, "flow": load / 5, "head": 100 - load / 3})
-    frame += rng.normal(scale=0.2, size=frame.shape)
-    frame.iloc[list(fault), 1] += 12
-    frame.insert(0, "time", pd.date_range("2024-05-01", periods=n, freq="10min").astype(str))
-    return frame
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import urllib.request
 
 import pytest
 from browser_pages import opened_page
-from test_open import plant_frame
+from open_cases import plant_frame
 
 from penstock.project import Project
 from penstock.project.web import ProjectServer

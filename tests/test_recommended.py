@@ -15,16 +15,16 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from estimators_cases import agreeing_rows, holey_rows
 from hypothesis import given
 from hypothesis import strategies as st
+from saving_cases import alike, assert_same_detector, saved_and_loaded
+from saving_refusals_cases import refuse_or_work
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import average_precision_score
 from strategies import examples
-from test_missing_detectors import agreeing_rows, holey_rows
-from test_saving import alike, assert_same_detector, saved_and_loaded
-from test_saving_refusals import refuse_or_work
-from test_views import few_draws, make_table, new_rows
+from views_cases import few_draws, make_table, new_rows
 
 from penstock import Detector
 from penstock._threads import thread_limit

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from distributed import Client, SchedulerPlugin
+from scale_fit_cases import NAMES, some_rows
 from scale_kills import SCORING, Aim, kill_workers, killing, wait_for_all_workers, wait_until
 
 import penstock
@@ -46,18 +47,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::penstock.CollapsedFactorsWarning"),
 ]
 
-NAMES = ["flow", "head", "load", "speed"]
 N_BLOCKS = 3
-
-
-def some_rows(n=600, seed=0):
-    """Rows near a plane, some of them twice and a few five times."""
-    rng = np.random.default_rng(seed)
-    X = rng.random((n, 2)) @ rng.random((2, 4)) + 0.02 * rng.random((n, 4))
-    X[n // 4 : n // 4 + 30] = X[:30]
-    X[n // 2 : n // 2 + 4] = X[3]
-    X[37] += 1.0
-    return X
 
 
 ROWS = some_rows()

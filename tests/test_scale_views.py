@@ -10,8 +10,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from scale_fit_cases import NAMES, some_rows
 from scale_kills import Aim, killing
-from test_scale_fit import NAMES, some_rows
 
 from penstock import Detector, load, scale
 from penstock.detectors import views

@@ -13,9 +13,9 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from saving_cases import assert_same_detector
+from saving_refusals_cases import at, changed, places, refuse_or_work
 from strategies import examples
-from test_saving import assert_same_detector
-from test_saving_refusals import at, changed, places, refuse_or_work
 
 import penstock
 from penstock import SensorDetector

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from naive import deep as naive
+from saving_refusals_cases import refuse_or_work
 from sklearn.exceptions import ConvergenceWarning
-from test_saving_refusals import refuse_or_work
 
 import penstock
 from penstock.graph.similarities import binary_knn_graph
