@@ -62,7 +62,7 @@ PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist worksteal
 test: $(VENV)/.installed-test
 	@failed=0; $(PYTEST) -m "not slow" || failed=1; \
 	echo "The kernels without the JIT:"; NUMBA_DISABLE_JIT=1 $(PYTEST) -q -m "kernels and not compiled" \
-		$$(grep -l mark.kernels tests/test_*.py) || failed=1; exit $$failed
+		$$(grep -rl mark.kernels tests --include='test_*.py') || failed=1; exit $$failed
 
 # The same, and which lines and branches it runs: counting them makes the tests half as slow again.
 coverage: $(VENV)/.installed-test $(VENV)/.installed-lint

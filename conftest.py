@@ -37,7 +37,7 @@ os.environ.setdefault("DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL", "2s")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Examples of AER and DAGMM cannot even be imported without PyTorch; tests/test_study_deep.py says that it is missing.
+# Examples of AER and DAGMM cannot even be imported without PyTorch; tests/study/test_study_deep.py says that it is missing.
 collect_ignore = (
     [] if importlib.util.find_spec("torch") else ["studies/ahmed2021/deep.py", "studies/ahmed2021/deep_nets.py"]
 )
@@ -46,7 +46,7 @@ collect_ignore = (
 # tests, with those of factorisations: a kernel is compiled by one of them and read from the cache by the other. Then
 # the second goes on with the tests on a Dask cluster: tests are stolen from the end of a list, so that one process
 # alone starts workers, which takes ten seconds of processor time each.
-TREES = ("test_approximate", "test_mst", "test_parts", "test_neighbors", "test_missing_graph", "test_lomst")
+TREES = ("test_mst", "test_parts", "test_neighbors", "test_missing_graph", "test_lomst")
 FACTORS = ("test_factor_solvers", "test_factor_blocks", "test_missing_factors", "test_placement", "test_online.")
 EXAMPLES_ON_A_CLUSTER = ("penstock.scale.fitting", "penstock.scale.cluster.local_client")
 

@@ -46,7 +46,7 @@ from penstock.live.web import Limits
 
 NAMES = [f"sensor{number}" for number in range(8)]
 HEADER = "time," + ",".join(NAMES)
-TESTS = Path(__file__).resolve().parent.parent / "tests"
+TESTS = Path(__file__).resolve().parent.parent / "tests" / "support"
 SERVE = "import sys; from penstock.cli import main; sys.exit(main())"
 
 

@@ -1,6 +1,6 @@
 """Pin what users see: findings, page data, watch output, detector scores and public names.
 
-    PYTHONPATH=tests .venv/bin/python -m golden.behaviour      # writes the pins anew
+    PYTHONPATH=tests:tests/support .venv/bin/python -m golden.behaviour      # writes the pins anew
 
 Texts in sentences are left out, so that wording can change; every number, name, time and order is kept. The tables are
 made here and nothing but the public doors (the commands and `penstock.detectors.<Class>`) is used.

@@ -306,7 +306,7 @@ def test_energies_that_overflow_are_the_largest_number() -> None:
     assert energies.tolist() == [np.finfo(np.float64).max]
 
 
-GOLDEN = Path(__file__).parent / "golden" / "format-1" / "DAGMM.safetensors"
+GOLDEN = Path(__file__).parents[1] / "golden" / "format-1" / "DAGMM.safetensors"
 WITHOUT = """
 import sys
 

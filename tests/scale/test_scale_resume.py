@@ -26,7 +26,7 @@ pytestmark = [
 ]
 
 CHECKPOINT_EVERY = 3
-DRIVER = Path(__file__).with_name("scale_driver.py")
+DRIVER = Path(__file__).parents[1] / "support" / "scale_driver.py"
 
 
 def some_rows(n=4000):

@@ -197,7 +197,7 @@ SPELT = {
 
 @pytest.fixture(scope="module")
 def source() -> str:
-    found = list(Path(__file__).resolve().parents[2].glob("*/paper/ns-nmf-jmlr-2021.tex"))
+    found = list(Path(__file__).resolve().parents[3].glob("*/paper/ns-nmf-jmlr-2021.tex"))
     if not found:
         pytest.skip("the paper's LaTeX source does not lie next to the checkout")
     return found[0].read_text(errors="replace")

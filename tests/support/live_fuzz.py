@@ -1,6 +1,6 @@
 """Hostile rows, texts and requests for `penstock serve`, from a seed: hypothesis makes them, `play` sends them.
 
-    .venv/bin/python tests/live_fuzz.py [COUNT [SEED]]
+    .venv/bin/python tests/support/live_fuzz.py [COUNT [SEED]]
 
 Nothing may be answered by 500, stop another asset for more than a second, or take memory that is not given back.
 """

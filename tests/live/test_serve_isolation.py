@@ -300,7 +300,7 @@ def test_a_signal_that_comes_before_the_server_is_there_is_not_lost(tmp_path):
 def test_a_signal_ends_it_within_five_seconds_whatever_it_does(tmp_path, number):
     (tmp_path / "unit1.csv").write_text(csv_of(LIVE))
     code = ENDLESS.format(
-        tests=str(Path(__file__).parent),
+        tests=str(Path(__file__).parents[1] / "support"),
         model=str(model()),
         file=str(tmp_path / "unit1.csv"),
         store=str(tmp_path / "s"),

@@ -237,7 +237,7 @@ def test_the_callers_data_are_neither_changed_nor_kept(detector: BaseDetector) -
 def test_missing_and_infinite_values_are_named(detector: BaseDetector, value: float, word: str) -> None:
     takes_missing = type(detector)._takes_missing
     if np.isnan(value) and takes_missing:
-        return  # tests/test_missing_detectors.py
+        return  # tests/detectors/test_missing_detectors.py
     X = some_rows()
     X[7, 2] = X[9, 0] = X[9, 1] = value
     way_out = "Replace them by NaN" if takes_missing else "Fill them"

@@ -132,7 +132,7 @@ def test_kafka_goes_on_at_the_offsets_of_the_store(tmp_path):
 @pytest.mark.slow  # a group takes seconds to divide its partitions
 def test_a_consumer_group_divides_assets_and_each_row_counts_once(tmp_path):
     kafka = pytest.importorskip("confluent_kafka")
-    spec = importlib.util.spec_from_file_location("kafka_group", Path(__file__).parents[1] / "examples/kafka_group.py")
+    spec = importlib.util.spec_from_file_location("kafka_group", Path(__file__).parents[2] / "examples/kafka_group.py")
     example = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(example)
     producer = kafka.Producer({"bootstrap.servers": "none", "test.mock.num.brokers": 1})

@@ -60,7 +60,7 @@ def test_killed_under_load_nothing_is_lost_or_counted_twice(tmp_path: Path, kill
     )
     task = {"folder": str(tmp_path), "arguments": ["--config", str(tmp_path / "live.toml")], "text": text}
     done = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("serve_kills.py"))],
+        [sys.executable, str(Path(__file__).parents[1] / "support" / "serve_kills.py")],
         input=json.dumps({**task, "runs": {"unbroken": 0, "killed": kills}}),
         capture_output=True,
         text=True,

@@ -10,7 +10,7 @@ import pytest
 import penstock
 from penstock import detectors, registry, thresholds
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize("name", registry.DETECTORS)

@@ -198,7 +198,7 @@ def test_what_does_not_fit_is_named(
         penstock.load(tmp_path / "saved")
 
 
-GOLDEN = sorted((Path(__file__).parent / "golden" / "format-1").glob("*.safetensors"))
+GOLDEN = sorted((Path(__file__).parents[1] / "golden" / "format-1").glob("*.safetensors"))
 GOLDEN = [path for path in GOLDEN if path.stem not in OTHERS - {"OnlineNSNMF"}]  # AER and DAGMM need PyTorch
 LOADS = """
 import gc, json, os, sys, time, warnings

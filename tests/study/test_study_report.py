@@ -228,7 +228,7 @@ def test_names_are_shown_as_they_are() -> None:
 
 
 def test_the_pages_in_the_repository_are_those_of_the_report() -> None:
-    docs = Path(__file__).parents[1] / "docs"
+    docs = Path(__file__).parents[2] / "docs"
     page, rest = ((docs / name).read_text(encoding="utf-8") for name in (report.PAGE, report.APPENDIX))
     made, more = pages(whole_study(), plant_tables())
     for text, new in ((page, made), (rest, more)):

@@ -6,7 +6,7 @@ blocks, `penstock …` runs in this process and must end with exit code 0, or wi
 and `make` are not run, but extras and targets must exist. A block of text right after a block is its output; numbers in
 it may differ in the last digits. `<!-- not run: reason -->` and `<!-- slow -->` above a block do what they say.
 
-`python tests/test_documents.py README.md …` writes the outputs of these pages anew, and
+`python tests/house/test_documents.py README.md …` writes the outputs of these pages anew, and
 the pictures of docs/examples.md.
 """
 
@@ -36,7 +36,7 @@ from penstock.cli import main
 from penstock.datasets import load_plant
 from penstock.simulate import write_plant
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(
     r"^(?:<!-- (?P<mark>slow|not run: [^\n]+) -->\n+)?```(?P<language>python|sh|bash|toml)\n(?P<code>.*?)^```\n"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "paper_map.md").read_text()
 ROWS = re.findall(r"^\| (\S+) \| .* \| `(\S+)` \| `(\S+)` \|$", PAGE, flags=re.MULTILINE)
 # The labels of the paper's equations and algorithms, in its order.

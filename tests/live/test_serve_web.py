@@ -142,7 +142,7 @@ def test_measures_for_prometheus(server):
 
 
 def test_the_dashboard_shows_what_is_measured(server):
-    board = (Path(__file__).parents[1] / "deploy" / "grafana-dashboard.json").read_text()
+    board = (Path(__file__).parents[2] / "deploy" / "grafana-dashboard.json").read_text()
     measured = set(re.findall(r"^(penstock_\w+)", Client(server.url)("GET", "/metrics")[1], re.MULTILINE))
     shown = {
         name

@@ -18,7 +18,7 @@ from penstock.detectors import MeanDistance
 from penstock.io import read_table
 from penstock.simulate import AREAS, SimulatedPlant, simulate_hydropower, write_plant
 
-DOCS = Path(__file__).resolve().parents[1] / "docs" / "hydropower.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "hydropower.md"
 STEP = pd.Timedelta(minutes=10)
 FAULT_DAYS = {  # Ahmed et al. (2021), tbl:9
     "2015-07-04", "2015-09-13", "2015-09-14", "2015-10-03", "2015-10-04", "2015-10-05", "2015-10-13", "2015-10-14",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).resolve().parents[1] / "src" / "penstock"
+SOURCE = Path(__file__).resolve().parents[2] / "src" / "penstock"
 # Each room may import from its own row and from those above.
 LAYERS = [
     {"_blas", "_jit", "_messages", "_parameters", "_progress", "_threads", "_types", "options", "registry"},

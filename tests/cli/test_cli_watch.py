@@ -92,7 +92,7 @@ def test_every_parameter_of_the_detector_can_be_given(table: str, out: Path, tmp
 
 
 def test_the_page_has_every_option_with_its_default() -> None:
-    page = (Path(__file__).parents[1] / "docs" / "watch.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "watch.md").read_text()
     parameters = OnlineNSNMF().get_params(deep=False)
     other = {"similarity": "binary", "scale": "minmax", "warmup": "200", "random_state": "0", "threshold": "conformal"}
     for name, hint in get_type_hints(WatchOptions, include_extras=True).items():

@@ -78,7 +78,7 @@ def test_killed_often_the_output_is_that_of_an_unbroken_run(tmp_path: Path, kill
     variants = variants if kills > 15 else [variants[0], variants[-1]]
     task = {"folder": str(tmp_path), "variants": variants, "kills": kills, "in_commits": in_commits, "seed": 0}
     done = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("live_kills.py"))],
+        [sys.executable, str(Path(__file__).parents[1] / "support" / "live_kills.py")],
         input=json.dumps(task),
         capture_output=True,
         text=True,
@@ -105,7 +105,7 @@ def test_killed_often_the_output_is_that_of_an_unbroken_run(tmp_path: Path, kill
 @pytest.mark.slow
 def test_the_three_commands_of_the_readme(tmp_path: Path) -> None:
     """Learn from good months, then watch live: killed in mid-work, the watch goes on to the same output."""
-    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
     lines = readme.splitlines()
     simulate, fit, watch = [
         next(shlex.split(line, comments=True) for line in lines if line.startswith(f"penstock {command}"))
