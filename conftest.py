@@ -37,7 +37,7 @@ os.environ.setdefault("DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL", "2s")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Examples of AER and DAGMM cannot even be imported without PyTorch; tests/study/test_study_deep.py says that it is missing.
+# Examples of AER and DAGMM cannot even be imported without PyTorch; test_study_deep.py says that it is missing.
 collect_ignore = (
     [] if importlib.util.find_spec("torch") else ["studies/ahmed2021/deep.py", "studies/ahmed2021/deep_nets.py"]
 )

@@ -1,8 +1,8 @@
 """Find the encoding of a text that is not UTF-8, by what its letters would be: files and streams share this.
 
 charset-normalizer alone errs on headers of a few words (it reads 14 of 21 German, French, Spanish and Nordic headers
-of tests/support/encoded_headers.py wrongly). So each encoding that plants use is first asked for its own evidence, the share
-of its letters that are usual in its languages; charset-normalizer decides about the rest. cp1252 is preferred.
+of tests/support/encoded_headers.py wrongly). So each encoding that plants use is first asked for its own evidence, the
+share of its letters that are usual in its languages; charset-normalizer decides about the rest. cp1252 is preferred.
 """
 
 from __future__ import annotations
