@@ -100,9 +100,7 @@ def test_an_empty_row_or_column_is_named(detector: BaseDetector) -> None:
     )
     with pytest.raises(ValueError, match=r"only in column 'b'.* Leave out such columns"):
         clone(detector).fit(frame.assign(b=np.nan))
-    if isinstance(
-        detector, SeriesDetector
-    ):  # such rows carry no evidence: test_sensor_detector.py
+    if isinstance(detector, SeriesDetector):  # such rows carry no evidence: test_sensor_detector.py
         return
     with pytest.raises(ValueError, match=message):
         clone(detector).fit(hollow)

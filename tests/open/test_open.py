@@ -496,7 +496,11 @@ def test_what_is_wrong_is_refused_in_words(page):
 def test_from_elsewhere_no_paths_are_taken(tmp_path, plant):
     with ProjectServer(Project(tmp_path), OpenOptions(host="0.0.0.0")) as server:
         server.address = server.address.replace("0.0.0.0", "127.0.0.1")
-        assert Page(server).ask("api/do/use", {"path": str(plant)})[0] == 422
+        page = Page(server)
+        assert page.ask("api/do/use", {"path": str(plant)})[0] == 422
+        status, answer, _ = page.ask("api/do/test", {"model": "v1", "file": str(plant)})
+        assert status == 422
+        assert b"outside the project" in answer
 
 
 def test_the_command_opens_a_project_and_ends_in_order(tmp_path, plant):

@@ -113,8 +113,10 @@ def _schedule(once: Callable[[], int], pause: float) -> int:
                 once()
             except CommandError as error:
                 typer.echo(f"penstock: {printable(str(error))} Tried again after the pause (--every).", err=True)
-            while time.monotonic() < due and not stop.requested():
-                _wait(min(_PAUSE, max(0.0, due - time.monotonic())))
+            left = pause
+            while left > 0 and not stop.requested():
+                left = due - time.monotonic()
+                _wait(min(_PAUSE, max(0.0, left)))
     return 128 + (stop.number or 0)
 
 

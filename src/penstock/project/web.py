@@ -154,12 +154,19 @@ class ProjectApi:
         source = {key: str(given[key]).strip() for key in ("input", "mqtt", "kafka", "opcua") if given.get(key)}
         asset = AssetOptions(model=models[model], **source)  # type: ignore[arg-type]
         if asset.input is not None:
-            asset = replace(asset, input=self.project.folder / Path(asset.input))
+            asset = replace(asset, input=self.path(str(asset.input)))
         rules = AlarmRules(**given.get("rules", {}))
         store = self.project.folder / "live.db"
         options = ServeOptions(store=store, port=int(given.get("port") or 8640), assets={name: asset}, rules=rules)
         options.check()
         return options
+
+    def path(self, text: str) -> Path:
+        """Return the path of a file; ProjectError for one outside the project, if others than this machine may ask."""
+        path = self.project.folder / text
+        if not (is_loopback(self.options.host) or path.resolve().is_relative_to(self.project.folder.resolve())):
+            raise ProjectError("Files outside the project are read only if the page is open to this machine alone.")
+        return path
 
     def start_live(self, given: Mapping[str, Any]) -> dict[str, str]:
         """Write live.toml, start the service in this process, and return how to run it for good."""
@@ -294,6 +301,10 @@ def _wait(what: str) -> Command:
     return command
 
 
+def _test(api: ProjectApi, given: dict[str, Any]) -> Any:
+    return _wait("test_input")(api, given | {"file": str(api.path(str(given.get("file", ""))))})
+
+
 def _show(api: ProjectApi, given: dict[str, Any]) -> dict[str, str]:
     _wait("export")(api, {"kind": "report"})
     ticket = secrets.token_urlsafe(32)
@@ -318,7 +329,7 @@ _COMMANDS: dict[str, Command] = {
     "show": _show,
     "compare": _wait("compare"),
     "past": _wait("past"),
-    "test": _wait("test_input"),
+    "test": _test,
     "live": lambda api, given: api.start_live(given),
     "stop-live": lambda api, given: api.stop_live(),
 }
