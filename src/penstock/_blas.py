@@ -12,7 +12,10 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
+import numpy as np
 from threadpoolctl import ThreadpoolController
+
+from penstock._types import FloatArray
 
 _lock = threading.Lock()
 _pins: list[Any] = []  # one entry per block under way, on whichever thread: the setting is the whole process's
@@ -30,6 +33,15 @@ def one_blas_thread() -> Iterator[None]:
             pin = _pins.pop()
             if not _pins:
                 pin.restore_original_limits()
+
+
+def dot(a: FloatArray, b: FloatArray) -> float:
+    """Return Σ a·b over all entries, to the same bits on any thread and any number of cores.
+
+    BLAS splits long sums among its threads, and `one_blas_thread` cannot keep it from that outside of the main thread:
+    there, OpenBLAS ignores the setting.
+    """
+    return float(np.einsum("i,i->", a.ravel(), b.ravel()))
 
 
 @cache

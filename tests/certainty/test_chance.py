@@ -40,7 +40,7 @@ def scores_of_tables(draw: st.DrawFn) -> np.ndarray:
 @settings(max_examples=100, deadline=None)
 def test_equals_the_twin(scores: np.ndarray) -> None:
     found = expected_by_chance(scores)
-    expected, called, q, verdict = naive.score(scores.tolist())
+    expected, called, q, verdict = naive.assess(scores.tolist())
     np.testing.assert_allclose(found.expected, expected, rtol=1e-9)
     assert found.called.tolist() == called
     assert found.q == pytest.approx(q, rel=1e-9)
@@ -129,7 +129,7 @@ def usual_scores(n: int) -> np.ndarray:
 @pytest.mark.parametrize("n", [40, 41, 50, 51, 100, 101, 2000])
 def test_equals_the_twin_where_ranks_are_whole_numbers(n: int) -> None:
     scores = usual_scores(n)
-    np.testing.assert_allclose(expected_by_chance(scores).expected, naive.score(scores.tolist())[0], rtol=1e-9)
+    np.testing.assert_allclose(expected_by_chance(scores).expected, naive.assess(scores.tolist())[0], rtol=1e-9)
 
 
 def test_expected_numbers_are_those_of_the_distribution() -> None:

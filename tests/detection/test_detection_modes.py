@@ -345,7 +345,7 @@ def test_without_time_row_numbers_tell(until):
     ]
     with pytest.raises(TableError, match=r"train_until: the table has no time stamps .* Give a row number"):
         detect(table, train_until="2024-05-02")
-    with pytest.raises(TableError, match="Give train_until or train_rule, not both"):
+    with pytest.raises(TableError, match="Give only one of train_until, train_rule and train_periods"):
         detect(plant(), train_until="2024-05-02", train_rule="oil > 0")
 
 

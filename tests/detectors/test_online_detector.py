@@ -423,7 +423,11 @@ def test_a_fitted_detector_is_saved_with_its_scores_and_names(tmp_path):
         ("stream/warm/factors", {"H": np.zeros((2, 4))}, r"\['H'\] should hold finite numbers > 0"),
         ("stream/warm/factors", {"U": np.full((2, 2), np.nan)}, r"\['U'\] should hold"),
         ("stream/warm/factors", {"V": np.full((2, 4), 1e300)}, r"\['V'\] should hold"),
-        ("stream/warm/factors", {"rows": np.ones((9, 4))}, r"\['rows'\] should be 1 to 6 rows"),
+        (
+            "stream/warm/factors",
+            {"rows": np.ones((9, 4)), "weights": np.ones((9, 2))},
+            r"\['rows'\] should be 1 to 6 rows",
+        ),
         ("stream/warm/factors", {"rows": -np.ones((6, 4))}, r"\['rows'\] should hold"),
         ("stream/warm/factors", {"rows": np.ones((6, 4), dtype=np.float32)}, r"\['rows'\] should be"),
         ("stream/warm/factors", {"n_learnt": "5"}, "n_learnt"),

@@ -362,8 +362,3 @@ def test_refuses_wrong_settings(kind, wrong, message):
 def test_refuses_more_groups_than_rows():
     with pytest.raises(ValueError, match="n_components"):
         fit_factors(nmf(np.eye(3)), 4)
-
-
-def test_settings_show_what_is_not_the_default_of_older_files():
-    assert repr(BlockSGD()).endswith("stall=0.0003)")
-    assert repr(BlockSGD(blocks="space")).endswith("stall=0.0003, blocks='space')")

@@ -25,7 +25,7 @@ def expected(scores, s):
     return j * (1 + (t(s) - t(d[j])) / (N * sigma)) ** -N
 
 
-def judge(scores):
+def assess(scores):
     """(expected of each row, whether it is called, q, verdict)."""
     different = sorted(set(scores), reverse=True)
     if len(different) < 40:
@@ -44,7 +44,7 @@ def without_the_highest(make, X, first):
     The first scores if none is; else scores without those.
     """
     limit = sorted(first, reverse=True)[len(X) // 10]
-    called = judge(scores_without(make, X, [score > limit for score in first]))[1]
+    called = assess(scores_without(make, X, [score > limit for score in first]))[1]
     return scores_without(make, X, called) if any(called) else first
 
 

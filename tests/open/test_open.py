@@ -83,8 +83,8 @@ def test_training_periods_are_what_a_rule_says(plant):
 def test_a_log_of_failures_is_compared_with(tmp_path, plant, text):
     log = tmp_path / "log.csv"
     log.write_text(text)
-    known = penstock.detect(plant, failures=log).agreement
-    assert (known.n_judged_faults, known.n_found) == (1, 1)
+    known = penstock.detect(plant, failures=log).assessment.agreement
+    assert (known.n_scored_faults, known.n_found) == (1, 1)
 
 
 def test_a_log_that_is_none_is_refused(tmp_path, plant):
@@ -135,7 +135,7 @@ def test_the_command_line_does_what_the_page_does(project, monkeypatch, capsys):
     assert [each["start"] for each in theirs["incidents"]] == [
         str(each.isoformat()) for each in ours.incident_table["start"]
     ]
-    assert ours.names == ("load", "oil", "flow")
+    assert ours.inputs.names == ("load", "oil", "flow")
     assert main(["fit", "--config", "penstock.toml", "-q", "--model", "models/unit1-1.penstock"]) == 0
     assert [each.name for each in project.models] == ["unit1-1.penstock"]
     assert project.fit().name == "unit1-2.penstock"

@@ -112,7 +112,7 @@ def test_other_engines(table: str, engine: str, capfd: pytest.CaptureFixture[str
 def test_methods_that_a_cluster_cannot_fit(table: str, method: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["detect", table, "--engine", "dask", "--method", method]) == 2
     assert capfd.readouterr().err == (
-        f"penstock: --engine dask cannot fit --method {method}, only detector, sensors, nsnmf, laplacian, nmf. Choose "
+        f"penstock: --engine dask cannot fit --method {method}, only detector, sensors, nsnmf. Choose "
         f"one of these, or --engine local.\n"
     )
 
@@ -162,7 +162,7 @@ def test_a_cluster_that_goes_away(
 def test_progress_is_told_as_a_stage(table: str, cluster: str, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
     monkeypatch.setattr("penstock.cli._console.Stages.__call__", lambda self, stage: told.append(stage))
-    assert main(["detect", table, "--engine", cluster, "--method", "nmf", "-q"]) == 0
+    assert main(["detect", table, "--engine", cluster, "--method", "nsnmf", "-q"]) == 0
     assert f"connecting to {cluster.replace('dask', 'tcp')}" in told
     assert "looking at the rows, 1 of 1" in told
 

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 import penstock
-from penstock._messages import listed, option
+from penstock._messages import option
 from penstock._parameters import ParameterError
 from penstock._types import BoolArray, IndexArray
 from penstock.columns import RowRule, give_roles, parse_rule, read_roles
@@ -104,7 +104,7 @@ class FitPlan:
             options = FitOptions(**{each.name: getattr(options, each.name) for each in fields(options)})
         if sum((options.train_until is not None, options.train_rule is not None, bool(options.train_periods))) > 1:
             ways = [option(name) for name in ("train_until", "train_rule", "train_periods")]
-            message = f"Give only one of {listed(ways)}."
+            message = f"Give only one of {ways[0]}, {ways[1]} and {ways[2]}."
             raise TableError(message, "train_until" if options.train_until is not None else "train_periods")
         check_moment("train_until", options.train_until)
         settle = read_duration("settle", options.settle)

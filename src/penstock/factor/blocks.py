@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from penstock._blas import dot
 from penstock._threads import thread_count
 from penstock._types import FloatArray, IndexArray, SparseMatrix
 from penstock.factor._kernels import Forms, agreement_forms, roughness_forms, sweep_rows
@@ -340,7 +341,7 @@ def sweep(
         gram += moved[rows].T @ moved[rows]
         if table is not None:
             V += moved[rows].T @ table
-            fit += float(np.vdot(linear[rows], D)) * 2 / terms.alpha
+            fit += dot(linear[rows], D) * 2 / terms.alpha
     moved = moved[:n]
     forms = _forms(block, terms, y, moved)
     report = SweepResult(residual, mixed, change, gram, V_before, V, fit, *forms, moved[block.offers])
@@ -358,13 +359,13 @@ def find_gaps(
     for part, table in _chunks(block, terms):
         if table is not None:
             gap = table - W[part] @ H
-            attributes += float(np.vdot(gap, gap))
+            attributes += dot(gap, gap)
     if not terms.symmetric:
         return state, (attributes, 0.0, 0.0, len(block.data))
     rows, columns, data = block.pairs()
     fitted = np.sum(W[rows] * W[columns], axis=1)
     on_graph = float(np.sum((data - fitted) ** 2))
-    return state, (attributes, on_graph, float(np.vdot(fitted, fitted)), len(block.data))
+    return state, (attributes, on_graph, dot(fitted, fitted), len(block.data))
 
 
 def judge(

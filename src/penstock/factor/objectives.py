@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from penstock._blas import dot
 from penstock._types import Factors, FloatArray, IndexArray, SparseMatrix
 from penstock.factor._kernels import entries_loss, rebuild_entries
 from penstock.factor.structure import MatrixStructure, Structure, structure_of
@@ -106,7 +107,7 @@ class Objective:
     @cached_property
     def norm_A(self) -> float:
         """‖A‖²."""
-        return 0.0 if self.A is None else float(np.vdot(self.A, self.A))
+        return 0.0 if self.A is None else dot(self.A, self.A)
 
     @cached_property
     def structure(self) -> Structure:
@@ -166,7 +167,7 @@ class Objective:
 
     def fit_and_energy(self, W: FloatArray, H: FloatArray, G: FloatArray) -> tuple[float, float]:
         """Compute ⟨A, WH⟩ and ‖WH‖², given G = WᵀW: how the attribute term depends on the scale of the factors."""
-        return float(np.vdot(self.attributes_by(W), H)), float(np.vdot(G, H @ H.T))
+        return dot(self.attributes_by(W), H), dot(G, H @ H.T)
 
     def explained(self, factors: Factors) -> float:
         """Compute ‖WH‖²/‖A‖² over the entries of A that are not missing: the share that is rebuilt; 1 where A is 0.
@@ -196,7 +197,7 @@ class Objective:
         if not self.symmetric:
             agreement = 0.0
         elif agreement is None:
-            agreement = float(np.vdot(W, self.spread(W) if SW is None else SW))
+            agreement = dot(W, self.spread(W) if SW is None else SW)
         sums = Sums(G, V, agreement, self._roughness(W) if self.laplacian else 0.0)
         unseen = self._unseen_loss(factors) if self.alpha else 0.0
         return value_of(self.terms, factors.H, sums, lambda: self._gaps(factors, G), unseen)
@@ -214,7 +215,7 @@ class Objective:
         """‖A−WH‖². Ahmed et al. (2021), eq:frob; the square of eq:loss1."""
         assert self.A is not None
         residual = self.A - factors.W @ factors.H
-        return float(np.vdot(residual, residual))
+        return dot(residual, residual)
 
     def _unseen_loss(self, factors: Factors) -> float:
         """Compute what missing entries, as they are filled, add to the expanded ‖A−WH‖²."""
@@ -294,7 +295,7 @@ class SeenObjective(Objective):
     def fit_and_energy(self, W: FloatArray, H: FloatArray, G: FloatArray) -> tuple[float, float]:
         assert self.A is not None
         rebuilt = np.where(np.isnan(self.A), 0.0, W @ H)
-        return float(np.vdot(np.nan_to_num(self.A), rebuilt)), float(np.vdot(rebuilt, rebuilt))
+        return dot(np.nan_to_num(self.A), rebuilt), dot(rebuilt, rebuilt)
 
     def _unseen_loss(self, factors: Factors) -> float:
         return entries_loss(
@@ -304,7 +305,7 @@ class SeenObjective(Objective):
     def _attribute_loss(self, factors: Factors) -> float:
         assert self.A is not None
         residual = np.nan_to_num(self.A - factors.W @ factors.H)
-        return float(np.vdot(residual, residual))
+        return dot(residual, residual)
 
     def _parts(self, factors: Factors) -> tuple[Parts, Parts]:
         self.refill(factors.W, factors.H)

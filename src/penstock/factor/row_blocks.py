@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from penstock._blas import dot
 from penstock._types import FloatArray
 from penstock.factor import blocks
 from penstock.factor.blocks import BlockCoupling, BlockExecutor, BlockSums, Grown, Place, SweepResult
@@ -46,10 +47,10 @@ class BlockProblem:
     def add_up(self, offered: FloatArray, parts: Sequence[Sums]) -> Sums:
         """Compute the sums over all rows, from those of the blocks and the rows they offer."""
         one, other = self.coupling.ends_of(offered)
-        agreement = 2 * float(np.vdot(self.coupling.similarities, _dots(one, other)))
+        agreement = 2 * dot(self.coupling.similarities, _dots(one, other))
         roughness = 0.0
         if self.terms.laplacian:
-            roughness = float(np.vdot(self.coupling.similarities, _dots(one - other, one - other)))
+            roughness = dot(self.coupling.similarities, _dots(one - other, one - other))
         return Sums(
             np.sum([part.G for part in parts], axis=0),
             np.sum([part.V for part in parts], axis=0),
@@ -86,8 +87,8 @@ class BlockProblem:
             return Gaps(attributes, 0.0, 0.0)
         fitted = _dots(*self.coupling.ends_of(offered))
         on_graph += 2 * float(np.sum((self.coupling.similarities - fitted) ** 2))
-        square += 2 * float(np.vdot(fitted, fitted))
-        off_graph = 0.0 if entries == self.terms.n_rows**2 else max(float(np.vdot(G, G)) - square, 0.0)
+        square += 2 * dot(fitted, fitted)
+        off_graph = 0.0 if entries == self.terms.n_rows**2 else max(dot(G, G) - square, 0.0)
         return Gaps(attributes, on_graph, off_graph)
 
     def judge(self, H: FloatArray) -> tuple[float, float]:
@@ -191,9 +192,9 @@ class JointSteps:
         tilt, gram = self.tilts.sum(axis=0), self.grams.sum(axis=0)
         return (
             float(self.slopes.sum()),
-            float(self.bends.sum()) + self.symmetric * float(np.vdot(tilt, tilt)),
-            2 * self.symmetric * float(np.vdot(tilt, gram)),
-            self.symmetric * float(np.vdot(gram, gram)),
+            float(self.bends.sum()) + self.symmetric * dot(tilt, tilt),
+            2 * self.symmetric * dot(tilt, gram),
+            self.symmetric * dot(gram, gram),
         )
 
     def choose(self) -> FloatArray:

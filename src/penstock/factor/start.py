@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from penstock._blas import dot
 from penstock._types import Factors, FloatArray
 from penstock.factor.objectives import Objective
 from penstock.factor.terms import Terms, shorten_rows
@@ -58,7 +59,7 @@ def random_start(objective: Objective, n_components: int, rng: Any) -> Factors:
     H = rng.random((n_components, objective.n_columns))
     G = W.T @ W
     fit, energy = objective.fit_and_energy(W, H, G)
-    t, u = _best_scales(objective.terms, G, H, fit, energy, float(np.vdot(W, objective.spread(W))))
+    t, u = _best_scales(objective.terms, G, H, fit, energy, dot(W, objective.spread(W)))
     return Factors(t * W, shorten_rows(u * H, objective.row_bound))
 
 
@@ -69,13 +70,13 @@ def _best_scales(
     t = _weight_scale(terms, G, H, fit, energy, agreement)
     if not (terms.alpha and energy > 0):
         return t, 1.0
-    u = terms.alpha * t * fit / (terms.alpha * t * t * energy + terms.gamma * float(np.vdot(H, H)))
+    u = terms.alpha * t * fit / (terms.alpha * t * t * energy + terms.gamma * dot(H, H))
     return t, u or 1.0  # 1 where A holds nothing to fit
 
 
 def _weight_scale(terms: Terms, G: FloatArray, H: FloatArray, fit: float, energy: float, agreement: float) -> float:
     """Find the t that minimises f(tW, uH) with u at its best."""
-    norm_W, norm_H, quartic = float(np.trace(G)), float(np.vdot(H, H)), float(np.vdot(G, G))
+    norm_W, norm_H, quartic = float(np.trace(G)), dot(H, H), dot(G, G)
     balanced = math.sqrt(max(fit, 0.0) / energy) if energy > 0 and fit > 0 else 1.0
     structured = math.sqrt(agreement / quartic) if agreement > 0 else balanced
     if not terms.alpha:

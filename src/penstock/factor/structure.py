@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 from scipy import sparse
 
+from penstock._blas import dot
 from penstock._threads import for_each_range
 from penstock._types import FloatArray, IndexArray, SparseMatrix
 from penstock.factor._kernels import gather_rows, sweep_paths, sweep_rows
@@ -85,7 +86,7 @@ class MatrixStructure:
 
     @cached_property
     def norm(self) -> float:
-        return float(np.vdot(self.S.data, self.S.data))
+        return dot(self.S.data, self.S.data)
 
     @cached_property
     def graph(self) -> tuple[IndexArray, IndexArray, FloatArray]:
@@ -103,14 +104,14 @@ class MatrixStructure:
 
     def roughness(self, W: FloatArray) -> float:
         rows, columns, data = self._entries
-        return 0.5 * float(np.vdot(data, np.sum(np.square(W[rows] - W[columns]), axis=1)))
+        return 0.5 * dot(data, np.sum(np.square(W[rows] - W[columns]), axis=1))
 
     def gaps(self, W: FloatArray, G: FloatArray) -> tuple[float, float]:
         rows, columns, data = self._entries
         fitted = np.sum(W[rows] * W[columns], axis=1)
         off_graph = 0.0
         if len(data) < len(W) ** 2:
-            off_graph = max(float(np.vdot(G, G)) - float(np.vdot(fitted, fitted)), 0.0)
+            off_graph = max(dot(G, G) - dot(fitted, fitted), 0.0)
         return float(np.sum((data - fitted) ** 2)), off_graph
 
     def sweep(
@@ -171,7 +172,7 @@ class PathStructure:
         return self.S.roughness(W)
 
     def gaps(self, W: FloatArray, G: FloatArray) -> tuple[float, float]:
-        return max(self.norm - 2 * float(np.vdot(W, self.spread(W))) + float(np.vdot(G, G)), 0.0), 0.0
+        return max(self.norm - 2 * dot(W, self.spread(W)) + dot(G, G), 0.0), 0.0
 
     def sweep(
         self, W: FloatArray, linear: FloatArray, M: FloatArray, shift: FloatArray, order: IndexArray,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from penstock._blas import dot
 from penstock._types import FloatArray
 
 # Below this share of ‖A‖² or ‖S‖² the expanded squares have lost three digits: sum the squares themselves instead.
@@ -59,12 +60,12 @@ def value_of(terms: Terms, H: FloatArray, sums: Sums, gaps: Callable[[], Gaps], 
     Where a term is nearly fitted and its expanded square would cancel, `gaps` is called for the residuals themselves.
     `unseen` is the part of the expanded ‖A−WH‖² that belongs to missing entries.
     """
-    total = terms.gamma * (float(np.trace(sums.G)) + float(np.vdot(H, H))) + terms.laplacian * sums.roughness
+    total = terms.gamma * (float(np.trace(sums.G)) + dot(H, H)) + terms.laplacian * sums.roughness
     structure = attributes = 0.0
     if terms.symmetric:
-        structure = terms.norm_S - 2 * sums.agreement + float(np.vdot(sums.G, sums.G))
+        structure = terms.norm_S - 2 * sums.agreement + dot(sums.G, sums.G)
     if terms.alpha:
-        attributes = terms.norm_A - 2 * float(np.vdot(sums.V, H)) + float(np.vdot(sums.G, H @ H.T)) - unseen
+        attributes = terms.norm_A - 2 * dot(sums.V, H) + dot(sums.G, H @ H.T) - unseen
     # NaN does not compare as smaller: it is passed on.
     structure_fits = terms.symmetric > 0 and structure <= CANCELS * terms.norm_S
     table_fits = terms.alpha > 0 and attributes <= CANCELS * terms.norm_A

@@ -107,7 +107,8 @@ class ProjectApi:
             settings, key = project.settings, project.key
         except (ValueError, OSError) as error:
             settings, key, problem = {"source": []}, "", str(error)
-        running = self.worker.running
+        ended = {name: task for name, task in self.last.items() if task.done.is_set()}
+        running = self.worker.next
         return {
             "version": penstock.__version__,
             "folder": str(project.folder),
@@ -120,7 +121,7 @@ class ProjectApi:
             "failures": [vars(each) for each in project.failures],
             "models": [each.name for each in project.models],
             "work": None if running is None else _work(running),
-            "ended": {name: {"error": task.error, "at": task.started} for name, task in self.last.items()},
+            "ended": {name: {"error": task.error, "at": task.started} for name, task in ended.items()},
             "results": {name: project.stamp_of(name) for name in ("look", "findings")},
             "live": self._live_state(),
             "roles": list(ROLES),

@@ -87,6 +87,12 @@ class Worker:
             self._lock.notify()
             return task
 
+    @property
+    def next(self) -> Task | None:
+        """What runs, or else what waits: a job that was added is never neither."""
+        with self._lock:
+            return self.running or next(iter(self._waiting), None)
+
     def cancel(self) -> None:
         """End what runs and forget what waits."""
         with self._lock:
