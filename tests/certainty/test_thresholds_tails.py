@@ -339,14 +339,3 @@ def test_the_mean_of_a_whole_period_stands_still_to_the_last_bit() -> None:
         threshold.update(score)
         values.add(threshold.value)
     assert len(values) == 1
-
-
-Draw = Callable[[np.random.Generator, int], np.ndarray]
-TAILS: dict[str, tuple[int, Draw]] = {
-    "Gaussian": (1, lambda rng, n: rng.normal(size=n)),
-    "exponential": (2, lambda rng, n: rng.exponential(size=n)),
-    "Student": (3, lambda rng, n: rng.standard_t(3, size=n)),
-    "Pareto": (4, lambda rng, n: rng.pareto(2.0, size=n)),
-    "uniform": (5, lambda rng, n: rng.random(n)),
-}
-every_tail = pytest.mark.parametrize("tail", TAILS)

@@ -15,6 +15,7 @@ import json
 import logging
 import tempfile
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
@@ -229,7 +230,7 @@ def _columns(scorer: Scorer) -> tuple[str, ...]:
     return (*options.columns, *options.texts)
 
 
-class Runtime:
+class Runtime(ABC):
     """Assets on a store, in cycles. What is said, and where rows and alarms go, is for those who inherit."""
 
     def __init__(self, store: Store, shelf: ModelShelf) -> None:
@@ -242,32 +243,32 @@ class Runtime:
 
     # For those who inherit.
 
+    @abstractmethod
     def _options_of(self, name: str) -> WatchOptions:
         """Return the options of an asset."""
-        raise NotImplementedError
 
-    def _remark(self, asset: Asset, remarks: list[str]) -> None:
+    def _remark(self, asset: Asset, remarks: list[str]) -> None:  # noqa: B027 - a watch has none
         """Say what is odd about the clock of an asset; nothing if there are no remarks."""
 
     def _leave(self, asset: Asset, work: CycleWork, error: Exception) -> None:
         """Do something about an asset whose rows cannot be scored."""
         raise error
 
+    @abstractmethod
     def _keep(self, asset: Asset, scored: ScoredBatch) -> None:
         """Write rows and verdicts."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _answer(self, asset: Asset, part: BatchReport, work: CycleWork) -> None:
         """Say what came of a batch."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _write_events(self, events: Iterable[Event]) -> None:
         """Write what the alarms say."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _save(self, work: CycleWork, now: float) -> None:
         """Write how far it is."""
-        raise NotImplementedError
 
     # A cycle.
 
