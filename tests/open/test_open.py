@@ -393,11 +393,16 @@ class Page:
         asked = urllib.request.Request(
             self.server.address + path, data, {k: v for k, v in given.items() if v is not None}
         )
-        try:
-            with urllib.request.urlopen(asked) as answer:
-                return answer.status, answer.read(), answer.headers
-        except urllib.error.HTTPError as error:
-            return error.code, error.read(), error.headers
+        for _ in range(20):
+            try:
+                with urllib.request.urlopen(asked) as answer:
+                    return answer.status, answer.read(), answer.headers
+            except urllib.error.HTTPError as error:
+                return error.code, error.read(), error.headers
+            except urllib.error.URLError as error:  # refused before all was sent, and the answer lost: ask again
+                if not isinstance(error.reason, BrokenPipeError | ConnectionResetError):
+                    raise
+        raise AssertionError("no answer")
 
     def wait(self, what):
         for _ in range(1200):
