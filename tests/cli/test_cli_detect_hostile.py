@@ -125,7 +125,10 @@ OPTIONS: dict[str, tuple[list[str], str]] = {
     "unknown similarity": (["--method", "nsnmf", "--similarity", "cosine"], "--similarity must be one of"),
     "unknown score": (["--method", "nsnmf", "--score", "best"], "--score-kind must be one of"),
     "negative seed": (["--seed", "-1"], "--seed must be a whole number from 0 to 4294967295; got -1."),
-    "two periods": (["--train-until", "2024-05-01", "--train-rule", "head > 1"], "Give only one of --train-until"),
+    "two periods": (
+        ["--train-until", "2024-05-01", "--train-rule", "head > 1"],
+        "Give only one of --train-until, --train-rule and --train-period.",
+    ),
     "no time": (["--train-until", "next week or so"], "--train-until is not a time; got 'next week or so'."),
     "day first": (["--train-until", "31.05.2024"], "Write it like 2024-05-31 or '2024-05-31 13:40', or"),
     "before all": (["--train-until", "1999-01-01"], "There is nothing to learn from"),
