@@ -259,3 +259,26 @@ def test_a_format_that_does_not_fit_names_the_cell():
     for form in ("dd/mm/yyyy", "%Q", "%", "%Y(", 7):
         with pytest.raises(TableError, match=r"is not a format of time|has no column of times"):
             table_of("2024", "2025", time_format=form)
+
+
+@pytest.mark.parametrize("odd", [None, "", "no time", "2024-01-01T03:00:00", "2024-01-01 03:00:00+01:00"])
+def test_a_large_plain_file_is_read_as_a_small_one(tmp_path, odd):
+    """From 5 MB on pandas reads the times; packed, the same text is read as before."""
+    times = pd.date_range("2024-01-01", periods=120_000, freq="s")
+    frame = pd.DataFrame({"time": times.strftime("%Y-%m-%d %H:%M:%S"), **{f"x{k}": times.second + k for k in range(8)}})
+    if odd is not None:
+        frame.loc[10_800, "time"] = odd
+    large, packed = tmp_path / "large.csv", tmp_path / "large.csv.gz"
+    for path in (large, packed):
+        frame.to_csv(path, index=False)
+    assert large.stat().st_size > 5 * 2**20
+    if odd is not None and odd.endswith("+01:00"):
+        for path in (large, packed):
+            with pytest.raises(TableError):
+                read_table(path)
+        return
+    one, other = read_table(large), read_table(packed)
+    assert one.time_reader == other.time_reader
+    assert [note.kind for note in one.notes] == [note.kind for note in other.notes]
+    pd.testing.assert_index_equal(one.time, other.time)
+    pd.testing.assert_frame_equal(one.values, other.values)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -43,6 +44,7 @@ _LIMITS = {
     "year": (1900, 2200), "month": (1, 12), "day": (1, 31), "doy": (1, 366), "hour": (0, 24), "hhmm": (0, 2400),
 }  # fmt: skip
 _SAMPLE = 100  # values that show what a column holds
+_MOST_NAMES = 4096  # that are kept in their plain form: several stages ask for it
 _FEWEST_ROWS, _FEWEST_DIGITS, _MOST_SHAPES = 20, 4, 20  # of a column that may be a time in a way that is not known
 _MOST_BEFORE = 6  # columns among which a date and a time of day are looked for by what they hold
 _ENOUGH = 0.5  # share of values that have to be times in a column that is named as the time, or named like a time
@@ -79,7 +81,7 @@ def find_clock(frame: pd.DataFrame, options: TimeOptions, taken: Collection[str]
             f"{_first_unread(frame[options.columns[0]], read)}, and only {read.share:.0%} of it can be read as "
             f"times{how}. Name another column, or say how times are written ({option('time_format')})."
         )
-    kinds = {name: kind.kind for name, kind in frame.dtypes.items()}
+    kinds = _kinds(frame)
     free = [name for name in frame.columns if name not in taken]
     typed = [name for name in free if kinds[name] == "M" and frame[name].notna().any()]
     if typed:
@@ -108,6 +110,10 @@ def find_clock(frame: pd.DataFrame, options: TimeOptions, taken: Collection[str]
             f"time, or correct the format."
         )
     return _no_clock(frame, named, log)
+
+
+def _kinds(frame: pd.DataFrame) -> dict[Any, str]:
+    return {name: kind.kind for name, kind in frame.dtypes.items()}
 
 
 def _read_several(frame: pd.DataFrame, free: list[str], options: TimeOptions) -> tuple[ColumnTimes, tuple[str, ...]]:
@@ -183,6 +189,7 @@ def _counts_up(column: pd.Series[Any]) -> bool:
     return bool((numbers[1:] > numbers[:-1]).all())
 
 
+@lru_cache(maxsize=_MOST_NAMES)
 def plain_name(name: str) -> str:
     """Return a name without case, unit and punctuation.
 
@@ -234,7 +241,8 @@ def _date_beside_clock(frame: pd.DataFrame, names: list[str]) -> tuple[str, str]
 
 def _parts_of_times(frame: pd.DataFrame, names: Iterable[str]) -> dict[str, str]:
     """Return the columns of whole numbers that are year, month, day, hour and so on; none without a whole date."""
-    plain = {plain_name(name): name for name in names if frame[name].dtype.kind in "iuf"}
+    kinds = _kinds(frame)
+    plain = {plain_name(name): name for name in names if kinds[name] in "iuf"}
     found = {part: plain[word] for part, words in _PARTS.items() for word in words if word in plain}
     if "hour" in found:
         found.pop("hhmm", None)
@@ -259,6 +267,8 @@ def seems_dated(frame: pd.DataFrame) -> bool:
 
 def seems_clock_alone(column: pd.Series[Any], *, beside_date: bool = False) -> bool:
     """Return whether the first values are times of day; beside a date, also those written without signs, as 93000."""
+    if column.dtype.kind in "iufbcmM" and not beside_date:
+        return False
     sample = column.dropna().iloc[:_SAMPLE]
     if len(sample) and sample.dtype.kind in "iuf" and beside_date:
         numbers = column.dropna().to_numpy(dtype=np.float64)

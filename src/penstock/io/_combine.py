@@ -19,6 +19,7 @@ from penstock.io._reading_columns import (
     ReadingColumns,
     are_readings,
     find_reading_columns,
+    has_many_numbers,
     is_about_readings,
     mostly_numbers,
     named_reading_columns,
@@ -233,7 +234,7 @@ def _reading_columns_of(
     raw: RawTable, options: TimeOptions, taken: Collection[str]
 ) -> tuple[ReadingColumns | None, list[str]]:
     """Return the columns of a table with a row for each reading, and those of its time; None if it is no such table."""
-    if len(raw.frame) < 4 or not set(options.columns) <= set(raw.frame.columns):
+    if len(raw.frame) < 4 or not set(options.columns) <= set(raw.frame.columns) or has_many_numbers(raw.frame):
         return None, []
     tag, value, _ = named_reading_columns(raw.frame.columns)
     try:
@@ -381,9 +382,12 @@ def _is_sparse(frame: pd.DataFrame, plan: JoinPlan) -> bool:
     """Return whether each row of a table has readings of a few tags only, as if each had a clock of its own."""
     if plan.group is not None or plan.label is not None or plan.align.step == NONE or len(frame) < _MANY_ROWS:
         return False
-    for rows in (frame.iloc[:: 1 + len(frame) // _MANY_ROWS], frame):  # some show most tables to be full
-        filled = rows.select_dtypes("number").notna().to_numpy()
-        if filled.shape[1] <= 2 or (filled.mean(axis=1) <= _FEW_FILLED).mean() < _FEW_FILLED:
+    numbers = [column.to_numpy() for _, column in frame.items() if column.dtype.kind in "iuf"]
+    for rows in (slice(None, None, 1 + len(frame) // _MANY_ROWS), slice(None)):  # some show most tables to be full
+        if len(numbers) <= 2:
+            return False
+        filled = np.array([pd.notna(column[rows]) for column in numbers]).T
+        if (filled.mean(axis=1) <= _FEW_FILLED).mean() < _FEW_FILLED:
             return False
     return bool((filled.mean(axis=1) <= _FEW_FILLED).mean() >= _ONCE)
 

@@ -233,8 +233,10 @@ def _with_dates_of_files(tables: list[RawTable], log: ReadLog) -> list[RawTable]
     dated = []
     for table in tables:
         found = list(_DATE_OF_FILE.finditer(table.name))
+        if len(found) != 1:
+            return tables
         clocks = [name for name in table.frame.columns if seems_clock_alone(table.frame[name])]
-        if len(found) != 1 or len(clocks) != 1 or seems_dated(table.frame):
+        if len(clocks) != 1 or seems_dated(table.frame):
             return tables
         day = found[0]["iso"] or "{2}-{1}-{0}".format(*re.split(r"\D", found[0]["day_first"]))
         rows = as_texts(table.frame[clocks[0]])

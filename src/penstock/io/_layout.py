@@ -12,6 +12,7 @@ import stat
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from penstock._messages import counted, quoted
@@ -35,6 +36,7 @@ MISSING = frozenset(
         "1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan", "n.a.",
     ]
 )  # fmt: skip
+_ISO = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d)?")
 _COMMA = re.compile(r"[+-]?[\d.]*\d,\d+([eE][+-]?\d+)?")
 _POINT = re.compile(r"[+-]?[\d,]*\d\.\d+([eE][+-]?\d+)?")
 BLANKS = " \u00a0\u202f"  # of which any may stand between thousands
@@ -62,6 +64,7 @@ class TextLayout:
     spaced: bool  # a space follows separators
     rows: int  # how many there are among the lines seen
     has_data: bool  # the first of them holds a number or a time
+    stamps: int | None = None  # the column of times that pandas may read, in a plain table: see `stamps_of`
 
 
 @dataclass(frozen=True)
@@ -69,9 +72,9 @@ class _FieldsOfLine:
     fields: list[str]
     last_line: int
 
-    @property
+    @cached_property
     def filled(self) -> int:
-        return sum(1 for field in self.fields if field.strip())
+        return sum(map(bool, map(str.strip, self.fields)))
 
 
 def refuse_foreign(start: bytes, name: str) -> None:
@@ -135,6 +138,22 @@ def find_layout(
         rows=len(rows),
         has_data=bool(rows) and DATA in map(kind_of_field, rows[0].fields),
     )
+
+
+def stamps_of(head: str, layout: TextLayout) -> int | None:
+    """Return the one column of ISO times, if one line of names is above, and the other columns hold numbers.
+
+    >>> text = "time,flow\\n2024-05-01 00:00,3.5\\n"
+    >>> stamps_of(text, find_layout(text, "plant.csv"))
+    0
+    """
+    lines = head.split("\n", 2)
+    if layout.names is None or layout.lines_above != 1 or len(lines) < 3:
+        return None
+    row = lines[1].split(layout.separator)
+    stamps = [place for place, field in enumerate(row) if _ISO.fullmatch(field)]
+    numbers = all(_PLAIN.fullmatch(field) or not field for place, field in enumerate(row) if place not in stamps)
+    return stamps[0] if len(stamps) == 1 and numbers else None
 
 
 def _with_groups(names: tuple[str, ...], above: list[str]) -> tuple[str, ...]:
@@ -341,9 +360,11 @@ def decimal_sign(records: Iterable[list[str]]) -> str:
     >>> decimal_sign([["31.12.2024", "1.234,5"], ["1.1.2025", "7"]]), decimal_sign([["1.5", "2"]])
     (',', '.')
     """
-    fields = [without_groups(field.strip()) for record in records for field in record]
-    commas = sum(1 for field in fields if "," in field and _COMMA.fullmatch(field))
-    points = sum(1 for field in fields if "." in field and _POINT.fullmatch(field)) if commas else 0
+    fields = [field for record in records for field in record]
+    commas = sum(1 for field in fields if "," in field and _COMMA.fullmatch(without_groups(field.strip())))
+    if not commas:
+        return "."
+    points = sum(1 for field in fields if "." in field and _POINT.fullmatch(without_groups(field.strip())))
     return "," if commas > points else "."
 
 

@@ -74,13 +74,19 @@ def numbers_and_texts(
     decimal: str = ".",
     thousands: str | None = None,
     codes: MissingCodes | None = None,
-) -> pd.DataFrame:
-    """Return the columns of these names, each as float64 with NaN, or as text with NaN."""
+) -> tuple[pd.DataFrame, set[str]]:
+    """Return the columns of these names, each as float64 with NaN, or as text with NaN; and which are complete."""
     reader = ColumnReader(decimal, thousands, codes or MissingCodes(), log.source)
     reader.is_alone = frame.shape[1] == 1  # "1 234" may then be two columns
     table = reader.read_frame(frame, names)
     reader.note(log)
-    return table
+    return table, reader.complete
+
+
+def has_all(numbers: FloatArray) -> bool:
+    """Return whether no number is missing, infinite, or so large that their sum is: quicker than to look at each."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        return bool(np.isfinite(numbers.sum()))
 
 
 class ColumnReader:
@@ -90,6 +96,7 @@ class ColumnReader:
         self._decimal, self._thousands, self._codes, self._source = decimal, thousands, codes, source
         self.is_alone = False
         self.words = set[str]()  # in place of numbers
+        self.complete = set[str]()  # columns of numbers without a missing one
         self._found = set[float]()  # codes that were not given
         self.counts: dict[str, dict[str, int]] = {}
         self.examples: dict[str, str] = {}
@@ -98,14 +105,19 @@ class ColumnReader:
         """Return the columns of these names, each as float64 with NaN, or as text with NaN."""
         kinds = {name: kind.kind if isinstance(kind, np.dtype) else "" for name, kind in frame.dtypes.items()}
         plain = [name for name in names if kinds[name] in ("f", "i", "u")]
-        table = frame[plain].astype(np.float64)  # columns that are float64 already are not copied
+        first = frame.columns.tolist().index(plain[0]) if plain else 0
+        table: pd.DataFrame = frame.iloc[:, slice(first, first + len(plain))]  # not copied, as it would be by names
+        if table.columns.tolist() != plain:
+            table = frame[plain]
+        if not (table.dtypes == np.float64).all():
+            table = table.astype(np.float64)
         for name in plain:
             if kinds[name] != "f" and (count := int((table[name].abs() > _EXACT).sum())):
                 self.count("rounded numbers", name, count)
         if len(plain) < len(names):
             others = {name: self.read(frame[name], name) for name in names if name not in table}
             table = pd.concat([table, pd.DataFrame(others)], axis=1)[names]
-        return self.without_numeric_codes(self.without_infinities(table))
+        return self._without_codes_and_infinities(table)
 
     def note(self, log: ReadLog) -> None:
         """Note everything that was counted so far."""
@@ -122,31 +134,32 @@ class ColumnReader:
         columns[column] = columns.get(column, 0) + count
         self.examples.setdefault(kind, quoted(example))
 
-    def without_numeric_codes(self, table: pd.DataFrame) -> pd.DataFrame:
-        numeric = table.select_dtypes("number")
-        low = () if self._codes.known else numeric.columns[(numeric.min() <= MISSING_CODES[0]).to_numpy()]
-        for name in low:
-            self._found |= {*codes_for_missing(np.sort(numeric[name].dropna()))} & {*MISSING_CODES}
+    def _without_codes_and_infinities(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Return the table with NaN for infinite numbers, and for those that are a code for a missing reading."""
+        numeric = {str(name): column.to_numpy() for name, column in table.items() if column.dtype == np.float64}
+        self.complete |= {name for name, numbers in numeric.items() if has_all(numbers)}
+        changed = dict[str, FloatArray]()
+        for name in [name for name in numeric if name not in self.complete]:
+            infinite = np.isinf(numeric[name])
+            if infinite.any():
+                self.count("infinite values", name, int(infinite.sum()))
+                changed[name] = np.where(infinite, np.nan, numeric[name])
+        numeric |= changed
+        for name, numbers in numeric.items() if not self._codes.known else ():
+            least = numbers.min() if name in self.complete and len(numbers) else np.fmin.reduce(numbers, initial=np.inf)
+            if least <= MISSING_CODES[0]:
+                self._found |= {*codes_for_missing(np.sort(numbers[~np.isnan(numbers)]))} & {*MISSING_CODES}
         self.words |= {f"{code:.10g}" for code in self._found}
-        codes = {*self._codes.numbers, *self._found}
-        if not codes:
-            return table
-        coded = pd.DataFrame(np.isin(numeric.to_numpy(), [*codes]), numeric.index, numeric.columns)
-        coded = coded.loc[:, coded.any()]
-        for name in coded.columns:
-            example = numeric[name][coded[name]].iloc[0]
-            kind = "codes for missing?" if example in self._found else "codes for missing"
-            self.count(kind, name, int(coded[name].sum()), f"{example:.10g}")
-        return table.assign(**{name: numeric[name].mask(coded[name]) for name in coded.columns})
-
-    def without_infinities(self, table: pd.DataFrame) -> pd.DataFrame:
-        numeric = table.select_dtypes("number")
-        with np.errstate(invalid="ignore", over="ignore"):
-            suspects = numeric.columns[~np.isfinite(numeric.to_numpy().sum(axis=0))]
-        infinite = np.isinf(numeric[suspects].to_numpy()).sum(axis=0)
-        for name, count in zip(suspects[infinite > 0], infinite[infinite > 0].tolist(), strict=True):
-            self.count("infinite values", name, count)
-        return table.replace([np.inf, -np.inf], np.nan) if infinite.any() else table
+        codes = [*{*self._codes.numbers, *self._found}]
+        for name, numbers in numeric.items() if codes else ():
+            coded = np.isin(numbers, codes)
+            if coded.any():
+                example = numbers[coded][0]
+                kind = "codes for missing?" if example in self._found else "codes for missing"
+                self.count(kind, name, int(coded.sum()), f"{example:.10g}")
+                changed[name] = np.where(coded, np.nan, numbers)
+        self.complete -= changed.keys()
+        return table.assign(**changed) if changed else table
 
     def read(self, column: pd.Series[Any], name: str) -> FloatArray | pd.Series[Any]:
         """Read a column that does not hold plain numbers."""

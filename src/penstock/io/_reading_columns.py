@@ -34,6 +34,7 @@ _ABOUT = (
     *("source", "annotated", "questionable", "substituted", "comment"),
 )
 _MOST_NUMERIC = 8  # columns of numbers in a table of readings
+_MOST_OF_TIME = 7  # columns of numbers that are parts of times, from year to second
 _OF_NUMBERS = 0.5  # of the values of a column that holds numbers
 _SAMPLE = 200
 _LONGEST_NUMBER = 40  # characters
@@ -68,6 +69,11 @@ def named_reading_columns(names: Iterable[str]) -> tuple[str, str, str]:
 def is_about_readings(name: str) -> bool:
     """Return whether a column says something about readings: their unit, quality or type."""
     return plain_name(name) in _ABOUT or is_quality_name(name)
+
+
+def has_many_numbers(frame: pd.DataFrame) -> bool:
+    """Return whether a table has more columns of numbers than one with a row for each reading, and its time, can."""
+    return sum(kind.kind in "iuf" for kind in frame.dtypes) > _MOST_NUMERIC + _MOST_OF_TIME
 
 
 def find_reading_columns(

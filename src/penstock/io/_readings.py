@@ -23,7 +23,7 @@ from penstock.io._align_kernels import IntArray, count_neighbours, count_reading
 from penstock.io._clock import TableClock, seems_time
 from penstock.io._numbers import ColumnReader, MissingCodes, text_column
 from penstock.io.align import NONE, Alignment, AlignOptions, align_readings, order_readings, plan_alignment
-from penstock.io.quality import MISSING_CODES, is_bad, is_quality, tag_of
+from penstock.io.quality import MISSING_CODES, is_bad, is_quality, named_like_quality, tag_of
 from penstock.io.table import ReadLog, TableError, TagNote
 from penstock.io.times import ColumnTimes, TimeOptions, TimeReader, column_times
 
@@ -146,10 +146,12 @@ def without_bad_readings(
     """
     frame = raw.frame
     if beside is None:
-        quality = [name for name in frame.columns if name not in taken and is_quality(name, frame[name])]
+        named = [name for name in frame.columns if name not in taken and named_like_quality(name)]
+        quality = [name for name in named if is_quality(name, frame[name])]
         if not quality:
             return raw
-        names = [name for name in frame.columns if not _is_clock(frame[name], name, raw)]
+        clocks = _clocks(raw)
+        names = [name for name in frame.columns if name not in clocks]
         beside = {name: tag for name in quality if (tag := tag_of(name, names)) is not None and tag not in quality}
     if not beside:
         return raw
@@ -256,7 +258,7 @@ def pair_readings(
     """
     frame = raw.frame
     names = [name for name in frame.columns if name not in taken]
-    clocks = [name for name in names if _is_clock(frame[name], name, raw)]
+    clocks = [name for name in _clocks(raw) if name not in taken]
     if options.columns or len(clocks) < 2:
         return None
     broken = _broken_clocks(names, clocks, frame)
@@ -309,12 +311,19 @@ def _read_clocks(
     return stamps, reads[-1] if "text" in kinds else reads[0], zones[0]
 
 
-def _is_clock(column: pd.Series[Any], name: str, raw: RawTable) -> bool:
-    """Return whether a column holds times that ascend; of numbers, only if it is named like a time or not at all."""
-    kind = column.dtype.kind
-    if kind in "bcm" or (kind in "iuf" and name not in raw.unnamed and not _TIME_WORD.search(name)):
-        return False
-    if kind != "M" and not seems_time(column):
+def _clocks(raw: RawTable) -> list[str]:
+    """Return the columns of times that ascend; of those of numbers, only what is named like a time or not at all."""
+    kinds = {str(name): kind.kind for name, kind in raw.frame.dtypes.items()}
+    likely = [
+        name
+        for name, kind in kinds.items()
+        if kind not in "bcm" and (kind not in "iuf" or name in raw.unnamed or _TIME_WORD.search(name))
+    ]
+    return [name for name in likely if _is_clock(raw.frame[name])]
+
+
+def _is_clock(column: pd.Series[Any]) -> bool:
+    if column.dtype.kind != "M" and not seems_time(column):
         return False
     sample = column_times(column.iloc[:_HEAD].dropna(), TimeOptions())
     if sample.typed is None and sample.times is None:

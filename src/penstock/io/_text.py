@@ -26,13 +26,12 @@ import pandas as pd
 
 from penstock._messages import counted, listed, option, quoted
 from penstock._types import FloatArray
-from penstock.io._clock import seems_time
+from penstock.io._clock import is_time_name, seems_time
 from penstock.io._combine import RawTable, own_names
 from penstock.io._encodings import UTF8, TextEncoding, find_encoding, marked_encoding
 from penstock.io._inner_lines import InnerLines, find_inner_lines
 from penstock.io._layout import (
     HEAD_BYTES,
-    HEAD_LINES,
     NUMBER,
     TextLayout,
     decimal_sign,
@@ -41,13 +40,17 @@ from penstock.io._layout import (
     refuse_binary,
     refuse_foreign,
     single_blanks,
+    stamps_of,
 )
 from penstock.io._long_text import MOST_EXPECTED, PIECE, read_in_pieces
+from penstock.io._numbers import has_all
 from penstock.io._reading_columns import named_reading_columns
 from penstock.io.table import ReadLog, TableError
 
 LONGEST_LINE = 64 * 2**20  # bytes
 _CHUNK = 2**18
+_NEWLINE = 10
+_BLOCK = 2**15  # numbers
 # What makes pandas read numbers as Python does; since 3.1 it does so by itself.
 _OLD_PANDAS = tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1)
 _EXACTLY: dict[str, Any] = {"float_precision": "round_trip"} if _OLD_PANDAS else {}
@@ -138,8 +141,13 @@ class CleanBytes:
             lines += chunks[-1].count(b"\n")
         self._pending = b"".join(chunks)
         refuse_binary(self._pending[:HEAD_BYTES], self._name)
-        first = self._pending.split(b"\n", HEAD_LINES)
-        return self._pending if self._ended and len(first) <= HEAD_LINES else b"\n".join(first[:-1]) + b"\n"
+        stop = lines = 0
+        while stop < len(self._pending) and not is_enough(lines, stop):
+            end = self._pending.find(b"\n", stop)
+            if end < 0:
+                return self._pending if self._ended else self._pending[:stop]
+            stop, lines = end + 1, lines + 1
+        return self._pending[:stop]
 
     def skip(self, count: int) -> None:
         """Leave out so many bytes from the start of the head."""
@@ -204,7 +212,7 @@ class CleanBytes:
         self._total += len(chunk)
         if self._total > self._source.max_bytes:
             raise self._too_large(f"holds more than {self._source.max_bytes:,} bytes of text")
-        self._lines += chunk.count(b"\n")
+        self._lines += int(np.count_nonzero(np.frombuffer(chunk, np.uint8) == _NEWLINE))  # quicker than bytes.count
         most = most_cells(self._source.max_bytes)
         if self._lines * self._width > most:
             raise self._too_large(f"has more than {most:,} cells in rows of {self._width:,}")
@@ -325,6 +333,9 @@ def _read_as(source: TextSource, encoding: TextEncoding, options: TextOptions, l
     decimal = options.decimal or {".": ",", ",": "."}.get(options.thousands or "")  # the sign that thousands leave
     layout = find_layout(head.decode(), source.name, options.separator, decimal)
     names, unnamed = column_names(layout, source.name)
+    stamps = None if options.keep_times else stamps_of(head.decode(), layout)
+    if stamps is not None and is_time_name(names[stamps]):
+        layout = replace(layout, stamps=stamps)
     frame, ragged = pd.DataFrame(), None
     try:
         frame = _read_checked(source, encoding, layout, None if options.keep_times else names)
@@ -380,12 +391,14 @@ def _all_lines(source: TextSource, encoding: TextEncoding, layout: TextLayout) -
 
 def _may_hold_headers(frame: pd.DataFrame, layout: TextLayout) -> bool:
     """Return whether there seem to be headers among the rows, which make texts of columns of numbers."""
-    first = frame[0]
-    if layout.names is None or not layout.has_data or layout.width < 2 or first.dtype.kind in "iufb":
+    first, kinds = frame[0], [kind.kind for kind in frame.dtypes]
+    if layout.names is None or not layout.has_data or layout.width < 2 or kinds[0] in "iufb":
+        return False
+    if any(layout.names[1:]) and all(kind in "iufb" for kind in kinds[1:]):
         return False
     if layout.names[0] and (first == layout.names[0]).any():
         return True
-    if any(kind.kind in "iufb" for kind in frame.dtypes):
+    if any(kind in "iufb" for kind in kinds):
         return False
     cells = frame.iloc[:_FEW, 1:].stack().astype(str)
     return bool(cells.str.fullmatch(NUMBER.pattern).mean() > 0.5)
@@ -440,8 +453,8 @@ def read_alike(example: Read, paths: Iterable[Path], options: TextOptions) -> li
         frame = _read_checked(source, UTF8, layout)
     except TableError:
         return None
-    floats = [frame[number] for number in frame if frame[number].dtype.kind == "f"]
-    if len(frame) != sum(counts) or any((thousands_share(each) or 0.0) > _WHOLE for each in floats):
+    floats = (column for _, column in frame.items() if column.dtype.kind == "f")
+    if len(frame) != sum(counts) or any(thousands_share(each.to_numpy(), _WHOLE) for each in floats):
         return None
     frame = frame.copy()  # columns of a kind next to each other, so that thousands of parts are cut quickly
     frame.columns = table.frame.columns
@@ -515,9 +528,12 @@ def _read_frame(source: TextSource, encoding: TextEncoding, layout: TextLayout) 
             for _ in stream:  # raises if there is anything that pandas should not see
                 pass
         if by_path and source.path is not None and simple and not stream.has_lone_returns:
-            return _parse(
-                str(source.path.resolve()), source, encoding, layout, skiprows=layout.lines_above, compression=None
-            )
+            above: dict[str, Any] = {"skiprows": layout.lines_above}
+            if layout.stamps is not None:
+                # It reads the times of a plain table with the numbers; where one is no time, all stay texts. If it
+                # reads the line of names too, that is quicker.
+                above = {"header": 0, "parse_dates": [layout.stamps]}
+            return _parse(str(source.path.resolve()), source, encoding, layout, **above, compression=None)
     with _rows(source, encoding, layout) as stream:
         return _parse(stream, source, encoding, layout)
 
@@ -538,17 +554,16 @@ def _parse(
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)  # a longer first row would lose its end
             warnings.simplefilter("ignore", pd.errors.DtypeWarning)  # see _restore_texts
+            how: dict[str, Any] = {"header": None, **_EXACTLY, **more}
             frame: pd.DataFrame = pd.read_csv(
                 cast(Any, readable),
                 sep=layout.separator,
                 decimal=layout.decimal,
-                header=None,
                 names=range(layout.width),
                 index_col=False,
                 skipinitialspace=layout.spaced,
                 skip_blank_lines=layout.width > 1,  # in a single column a blank line is a missing value
-                **_EXACTLY,
-                **more,
+                **how,
             )
             return frame
     except (ValueError, OverflowError, pd.errors.ParserWarning) as error:
@@ -589,19 +604,16 @@ def _restore_thousands(
     Decided for the whole text: a column in which numbers below 1000 have no sign, and all others three digits after it,
     shows it. Where numbers have one at three digits throughout, that cannot be known, and is noted.
     """
-    floats = [number for number in range(frame.shape[1]) if frame[number].dtype.kind == "f"]
-    shares = {number: thousands_share(frame[number]) for number in floats}
-    suspects = [number for number, share in shares.items() if share is not None]
-    if not suspects:
-        return
+    floats: dict[Any, FloatArray] = {each: column.to_numpy() for each, column in frame.items() if column.dtype == float}
     sign = layout.decimal
-    others = [
-        each
-        for each in floats
-        if each not in suspects and any((values % 1 != 0).any() for values in _blocks(frame[each]))
-    ]
-    shown = [each for each in suspects if (shares[each] or 0.0) >= _WHOLE]
-    if others and not shown:
+    can_be_noted = sign == "." and layout.separator != ","
+    if not can_be_noted and not any(thousands_share(column, _WHOLE) for column in floats.values()):
+        return  # as nearly always
+    shares = {number: thousands_share(column) for number, column in floats.items()}
+    suspects = [number for number, share in shares.items() if share is not None]
+    shown = [number for number in suspects if (shares[number] or 0.0) >= _WHOLE]
+    others = any(_has_fractions(floats[number]) for number in floats if number not in suspects)
+    if not suspects or (others and not shown):
         return
     for rows in (_FEW, None) if shown else (_FEW,):
         with _rows(source, encoding, layout) as stream:
@@ -620,38 +632,50 @@ def _restore_thousands(
         said = f"{said} as numbers below 1000, such as {quoted(examples[1])}, have none; {option('decimal', sign)}"
         said = f"{said} changes it."
         log.add("thousands", said, len(suspects), tuple(names[number] for number in suspects), changed=True)
-    elif shown or (not others and sign == "." and layout.separator != ","):
+    elif shown or (not others and can_be_noted):
         example = f"{frame[suspects[0]].dropna().iloc[0]:.3f}".replace(".", sign)
         said = f"The {quoted(sign)} in numbers such as {quoted(example)} was read as that of decimals, though all have"
         said = f"{said} three digits after it: if it stands between thousands, say so ({option('thousands', sign)})."
         log.add("thousands", said, len(suspects))
 
 
-def thousands_share(column: pd.Series[Any]) -> float | None:
+def thousands_share(column: FloatArray, least: float = 0.0) -> float | None:
     """Return the share of whole numbers, if the sign of decimals may stand between thousands; None if it does not.
 
     It may where there are none but whole numbers and 1.000 to 999.999.
 
-    >>> thousands_share(pd.Series([995.0, 1.005, 1.12, 870.0] * 9)), thousands_share(pd.Series([0.5, 1.25] * 20))
+    least : None for a smaller share too, which is quick to tell.
+
+    >>> thousands_share(np.array([995.0, 1.005, 1.12, 870.0] * 9)), thousands_share(np.array([0.5, 1.25] * 20))
     (0.5, None)
     """
-    count = broken = 0
-    for values in _blocks(column):
-        parts = values[values % 1 != 0] * 1000
-        outside = values.max(initial=0.0) >= 1000 or parts.min(initial=np.inf) < 1000
-        if outside or (np.abs(parts - np.round(parts)) > 1e-6).any():
-            return None
-        count, broken = count + len(values), broken + len(parts)
-    return (count - broken) / count if broken and count >= _FEWEST else None
+    if not least and not _may_be_grouped(column[: _FEW // 5]):
+        return None
+    whole = count = 0
+    for some in _blocks(column):
+        there = some if has_all(some) else some[np.isfinite(some)]
+        whole += int(np.count_nonzero(there == np.rint(there)))
+        count += len(there)
+    if count < _FEWEST or whole == count or whole < least * count:
+        return None
+    return whole / count if all(map(_may_be_grouped, _blocks(column))) else None
 
 
-def _blocks(column: pd.Series[Any]) -> Iterator[FloatArray]:
-    """Yield the sizes of the numbers that are there, in blocks: of ten million, each copy would be 80 MB."""
-    start, stop = 0, _FEW
-    while start < len(column):
-        values: FloatArray = np.abs(column.iloc[start:stop].to_numpy(dtype=np.float64))
-        yield values[np.isfinite(values)]
-        start, stop = stop, stop + _CHUNK
+def _has_fractions(column: FloatArray) -> bool:
+    return any((some != np.rint(some))[np.isfinite(some)].any() for some in _blocks(column))
+
+
+def _may_be_grouped(column: FloatArray) -> bool:
+    """Return whether there are only whole numbers and 1.000 to 999.999."""
+    sizes = np.abs(column[np.isfinite(column)])
+    parts = 1000 * sizes
+    odd = (sizes >= 1000) | ((sizes > 0) & (sizes < 1)) | (np.abs(parts - np.rint(parts)) > 1e-6)
+    return not odd.any()
+
+
+def _blocks(column: FloatArray) -> Iterator[FloatArray]:
+    """Yield blocks that stay near the processor: of ten million numbers, each copy would be 80 MB."""
+    return (column[start : start + _BLOCK] for start in range(0, len(column), _BLOCK))
 
 
 def _note_layout(

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -211,7 +212,7 @@ def read_times(texts: Sequence[str], day_first: bool | None = None) -> TextTimes
     >>> read.times.astype("M8[m]").tolist()[:2], bool(np.isnat(read.times[2])), read.day_first, read.decided_by
     ([datetime.datetime(2024, 12, 31, 13, 45), datetime.datetime(2025, 1, 2, 0, 0)], True, False, 'values')
     """
-    alike = _read_alike(texts)
+    alike = read_alike(pd.Series(texts, dtype="object"))
     if alike is not None:
         return alike
     # Without blanks around them and with plain blanks inside; "" for one too long for a time.
@@ -271,20 +272,21 @@ def read_times(texts: Sequence[str], day_first: bool | None = None) -> TextTimes
     return result
 
 
-def _read_alike(texts: Sequence[str]) -> TextTimes | None:
+def read_alike(texts: pd.Series[Any]) -> TextTimes | None:
     """Read texts that are all written as the first one, as nearly always, with one call of pandas; None if not all are.
 
     Only where there is no doubt: neither of day and month, nor of numbers without signs between them.
     """
-    way = _way_of(texts[0]) if len(texts) else None
+    first = str(texts.iloc[0]) if len(texts) else ""
+    way = _way_of(first)
     if way is None or len(way.formats) > 1 or way.month[0] or way.half or way.seconds or way.length:
         return None
     form = way.formats[0] + way.zone.replace("%", "%%")
-    times = pd.to_datetime(pd.Series(texts, dtype="object"), format=form, errors="coerce").to_numpy()
+    times = pd.to_datetime(texts, format=form, errors="coerce").to_numpy()
     if np.isnat(times).any():
         return None
     read = times.astype("M8[us]")
-    example = re.sub("[0-9]+", "0", texts[0].lower())
+    example = re.sub("[0-9]+", "0", first.lower())
     found = TextTimes(read, np.full(len(read), way.offset, dtype=np.int64), ways={example: example})
     found.shortened = int((times != read).sum())
     if way.offset != NAIVE:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -102,7 +103,7 @@ def is_quality(name: str, values: Any) -> bool:
     >>> is_quality("Status", ["run", "stop"]), is_quality("quality", [97.5, 98.1]), is_quality("level", [192, 0])
     (False, False, False)
     """
-    if not _named_like_quality(name):
+    if not named_like_quality(name):
         return False
     different = _different(values)
     if not 0 < len(different) <= _MOST_WORDS:
@@ -189,7 +190,7 @@ def tag_of(name: str, names: Sequence[str]) -> str | None:
         return None
     since: list[str] = []
     for other in reversed(names[: list(names).index(name)]):
-        if _named_like_quality(other):
+        if named_like_quality(other):
             break
         since.append(other)
     if not since or (len(since) > 1 and not _VALUE.search(since[0])):
@@ -215,7 +216,9 @@ def _are_shares(numbers: FloatArray) -> bool:
     return bool(((numbers >= 0) & (numbers <= 100)).all()) and (100.0 in numbers or 0.0 in numbers)
 
 
-def _named_like_quality(name: str) -> bool:
+@lru_cache(maxsize=4096)
+def named_like_quality(name: str) -> bool:
+    """Return whether a column is called as quality is, be it that of some tag."""
     return any(pattern.fullmatch(name.strip()) for pattern in (_PLAIN, _AFTER, _CAMEL, _BEFORE))
 
 

@@ -407,8 +407,9 @@ def _made_of(
         rows = rows[np.argsort(groups.codes[rows], kind="stable")]
     _refuse_few_rows(len(rows), fewest_rows, log.source)
     values = frame if names == list(frame.columns) else frame[names]
+    complete = set[str]()
     if combined.alignment is None:
-        values = numbers_and_texts(frame, names, log, combined.decimal, thousands, codes)
+        values, complete = numbers_and_texts(frame, names, log, combined.decimal, thousands, codes)
     label = None if inputs.label is None else frame[inputs.label]
     if not np.array_equal(rows, np.arange(len(frame))):
         values = values.iloc[rows]
@@ -417,7 +418,7 @@ def _made_of(
     values.index = pd.Index(rows)
     if label is not None:
         label = label.set_axis(values.index)
-    _check_numbers(values, log)
+    _check_numbers(values, complete, log)
     if times is not None:
         if len(rows) > 1:
             if groups is None and combined.alignment is None:
@@ -445,23 +446,24 @@ def _refuse_few_rows(count: int, fewest: int, source: str) -> None:
     raise TableError(f"{source} has {rows}{others}. Check that the export was complete.")
 
 
-def _check_numbers(values: pd.DataFrame, log: ReadLog) -> None:
-    """Raise unless there are numbers; note how many are missing."""
-    numeric, source = values.select_dtypes("number"), log.source
-    if not numeric.shape[1]:
+def _check_numbers(values: pd.DataFrame, complete: Collection[str], log: ReadLog) -> None:
+    """Raise unless there are numbers; note how many are missing. `complete` are columns that are known to have all."""
+    numeric = [str(name) for name, kind in values.dtypes.items() if kind == np.float64]
+    source = log.source
+    if not numeric:
         said = f"{source} has no column of numbers besides the time, only text ({listed(values, most=4)})."
         of_sheets = any(note.kind == "sheets" for note in log.notes)
         raise TableError(said if of_sheets else f"{said} Check separator and decimal, or choose other columns.")
-    numbers = numeric.to_numpy()
-    with np.errstate(over="ignore"):
-        complete = not np.isnan(numbers.sum(axis=0)).any()  # usual, and faster than to count
-    missing = np.zeros(numeric.shape[1]) if complete else np.isnan(numbers).sum(axis=0)
-    count = int(missing.sum())
-    if count == numeric.size:
+    missing = dict[str, int]()
+    for name in numeric:
+        if name not in complete and (absent := int(values[name].isna().sum())):
+            missing[name] = absent
+    count, size = sum(missing.values()), len(values) * len(numeric)
+    if count == size:
         raise TableError(f"{source} has no number at all: every value of {listed(numeric, most=4)} is missing.")
     if count:
-        said = f"Of {numeric.size:,} values in columns of numbers {count:,} {'is' if count == 1 else 'are'} missing."
-        log.add("missing values", said, count, tuple(numeric.columns[missing > 0]))
+        said = f"Of {size:,} values in columns of numbers {count:,} {'is' if count == 1 else 'are'} missing."
+        log.add("missing values", said, count, tuple(missing))
 
 
 @dataclass(frozen=True, eq=False)
@@ -556,7 +558,10 @@ def _rows_in_order(
 
 def _note_sampling(times: pd.DatetimeIndex, rows: IndexArray, log: ReadLog, groups: _Groups | None = None) -> None:
     """Note how often stamps come twice, and how regular they are; `times` are in order, `rows` their rows."""
-    steps = np.diff(times.asi8) / PER_SECOND[times.unit]
+    ticks = np.diff(times.asi8)
+    if groups is None and len(ticks) and ticks[0] > 0 and (ticks == ticks[0]).all():  # as regular as can be
+        return
+    steps = ticks / PER_SECOND[times.unit]
     if groups is not None:
         steps = np.where(groups.new(rows), -1.0, steps)  # neither equal nor apart
     repeated = int((steps == 0).sum())

@@ -21,7 +21,16 @@ from numpy.typing import NDArray
 from penstock._messages import counted, listed, option, quoted
 from penstock._types import BoolArray, FloatArray
 from penstock.io._layout import is_missing
-from penstock.io._time_texts import NAIVE, IntArray, TextTimes, Times, is_clock_alone, read_times, with_dates
+from penstock.io._time_texts import (
+    NAIVE,
+    IntArray,
+    TextTimes,
+    Times,
+    is_clock_alone,
+    read_alike,
+    read_times,
+    with_dates,
+)
 from penstock.io.table import ReadLog, TableError
 
 EARLIEST, LATEST = np.datetime64("1900-01-01", "us"), np.datetime64("2200-01-01", "us")
@@ -335,13 +344,10 @@ def column_times(column: pd.Series[Any], options: TimeOptions) -> ColumnTimes:
     if not there or kind in "bcm":
         return ColumnTimes(0.0)
     if kind in "iuf" and form is None:
-        numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
-        unit = _unit_of(numbers, options.known)
-        if unit is None:
-            return ColumnTimes(0.0)
-        times, offset = _from_numbers(numbers, unit)
-        share = float((~np.isnat(times)).sum()) / there
-        return ColumnTimes(share, times, np.full(len(column), offset), unit=unit)
+        return _times_of_numbers(column.to_numpy(dtype=np.float64, na_value=np.nan), there, options)
+    alike = read_alike(column) if form is None and isinstance(column.dtype, pd.StringDtype) else None
+    if alike is not None:  # no text is missing, and none needs another look
+        return ColumnTimes(1.0, alike.times, alike.offsets, text=alike)
     texts = as_texts(column)
     if kind in "iuf" and form is not None:  # read as numbers, which lose zeros at the front
         length = len(dt.datetime(2000, 12, 31, 23, 59, 59, 999_999).strftime(form))
@@ -351,6 +357,15 @@ def column_times(column: pd.Series[Any], options: TimeOptions) -> ColumnTimes:
         if dated is not None:
             return replace(_decided_texts(dated[0], there, options), carried=dated[1])
     return _decided_texts(texts, there, options)
+
+
+def _times_of_numbers(numbers: FloatArray, there: int, options: TimeOptions) -> ColumnTimes:
+    unit = _unit_of(numbers, options.known)
+    if unit is None:
+        return ColumnTimes(0.0)
+    times, offset = _from_numbers(numbers, unit)
+    share = float((~np.isnat(times)).sum()) / there
+    return ColumnTimes(share, times, np.full(len(numbers), offset), unit=unit)
 
 
 def paired_times(date: pd.Series[Any], clock: pd.Series[Any], options: TimeOptions) -> ColumnTimes:
