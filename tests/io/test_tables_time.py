@@ -265,7 +265,7 @@ def test_a_format_that_does_not_fit_names_the_cell():
 def test_a_large_plain_file_is_read_as_a_small_one(tmp_path, odd):
     """From 5 MB on pandas reads the times; packed, the same text is read as before."""
     times = pd.date_range("2024-01-01", periods=120_000, freq="s")
-    frame = pd.DataFrame({"time": times.strftime("%Y-%m-%d %H:%M:%S"), **{f"x{k}": times.second + k for k in range(8)}})
+    frame = pd.DataFrame({"time": times.strftime("%Y-%m-%d %H:%M:%S"), **{f"x{k}": times.second + k for k in range(9)}})
     if odd is not None:
         frame.loc[10_800, "time"] = odd
     large, packed = tmp_path / "large.csv", tmp_path / "large.csv.gz"
