@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from penstock._types import BoolArray, FloatArray, IndexArray
 from penstock.detectors.views import VIEWS
-from penstock.graph.search import search_over
+from penstock.graph.search import RowSearch, search_over
 from penstock.prepare import MinMaxScaling
+from penstock.sensors.blocks import row_blocks
 
 MOST_REFERENCES = 2000
 _ROWS_AT_ONCE = 1000  # of which shares are kept in memory, for each view
@@ -250,11 +252,31 @@ class SimilarRows:
         known = [column[~np.isnan(column)] for column in rows.T]
         self.rows, self.medians = rows, np.array([np.median(each) if len(each) else np.nan for each in known])
         self._part = part
-        self._search = search_over(part.scaled(np.where(np.isnan(rows), self.medians, rows)))
+        self._scaled = part.scaled(np.where(np.isnan(rows), self.medians, rows))
 
     def nearest(self, values: FloatArray, k: int) -> tuple[IndexArray, FloatArray]:
         """Return which k normal rows are nearest to each row (−1 where it shares no reading), and how far."""
-        return self._search.nearest(self._part.scaled(values), min(k, len(self.rows)))
+        wanted, k = self._part.scaled(values), min(k, len(self.rows))
+        if not self._part.can.over_time:
+            return self._search.nearest(wanted, k)
+        # Few rows are asked for, and scaled readings of sensors are bounded: no tree pays, with its kernels to compile.
+        found = [self._nearest_in_turn(row, k) for row in wanted]
+        return np.array([near for near, _ in found]), np.array([distances for _, distances in found])
+
+    @cached_property
+    def _search(self) -> RowSearch:
+        return search_over(self._scaled)
+
+    def _nearest_in_turn(self, row: FloatArray, k: int) -> tuple[IndexArray, FloatArray]:
+        shared = np.flatnonzero(~np.isnan(row) & ~np.isnan(self.medians))
+        if not len(shared):
+            return np.full(k, -1), np.full(k, np.inf)
+        squares = np.empty(len(self._scaled))
+        for some in row_blocks(*self._scaled.shape):
+            apart = self._scaled[some, shared] - row[shared]
+            squares[some] = np.einsum("ij,ij->i", apart, apart)
+        near = np.argsort(squares, kind="stable")[:k]
+        return near, np.sqrt(squares[near] * len(row) / len(shared))
 
 
 def to_compare(rows: IndexArray, values: FloatArray, contributions: Contributions | None) -> FloatArray:

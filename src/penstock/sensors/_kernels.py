@@ -37,16 +37,20 @@ def multiply_rows(A: Array, M: Array, out: Array) -> None:
 def residual_rows(Z: Array, mean: Array, precision: Array, holed: Array, out: Array) -> int:
     """Residuals of rows without holes, as in `LeaveOneOut`; `holed` (n,) are the others, and their number returned."""
     n, p = Z.shape
-    deviations, count = np.empty((1, p)), 0
+    count = 0
     for i in range(n):
         holed[i] = False
         for j in range(p):
-            deviations[0, j] = Z[i, j] - mean[j]
+            out[i, j] = 0.0
             holed[i] |= isnan(Z[i, j])
         if holed[i]:
             count += 1
             continue
-        multiply_rows(deviations, precision, out[i : i + 1])
+        for k in range(p):
+            away = Z[i, k] - mean[k]
+            if away != 0.0:
+                for j in range(p):
+                    out[i, j] += away * precision[k, j]
         for j in range(p):
             out[i, j] /= precision[j, j]
     return count
@@ -122,37 +126,33 @@ def compare_channel(
     """Ratios of |channel| (n, p) to `by` (p,), to the power `powers` (p,) above 1, cut at `largest`.
 
     A ratio is 0 where `by` is 0, as the sensor never moved; that of a sensor that does not lead (`leads`, (p,)) is at
-    most the largest of those that do. `tops` (n, 2) takes the largest ratio of a row and the mean of its five.
+    most the largest of those that do. `tops` (n, 5) takes the five largest ratios of a row, and 0 if there are fewer.
     `evidence` (n, p) is raised to the ratios to `edges` (p,).
     """
     n, p = channel.shape
-    most = min(5, p)
-    highest = [0.0] * 5
     for i in range(n):
         for k in range(5):
-            highest[k] = 0.0
+            tops[i, k] = 0.0
         limit = largest
         for turn in range(2):  # those that lead first
             for j in range(p):
                 if leads[j] != (turn == 0):
                     continue
-                ratio = abs(channel[i, j]) / by[j] if by[j] > 0.0 else 0.0
+                size = abs(channel[i, j])
+                if edges[j] > 0.0 and size / edges[j] > evidence[i, j]:
+                    evidence[i, j] = size / edges[j]
+                ratio = size / by[j] if by[j] > 0.0 else 0.0
                 if ratio > 1.0:
                     ratio = ratio ** powers[j]
-                ratio = min(ratio, limit)
-                if edges[j] > 0.0:
-                    evidence[i, j] = max(evidence[i, j], abs(channel[i, j]) / edges[j])
-                k = most - 1
-                if ratio > highest[k]:
-                    while k > 0 and ratio > highest[k - 1]:
-                        highest[k] = highest[k - 1]
+                if ratio > limit:
+                    ratio = limit
+                k = 4
+                if ratio > tops[i, k]:
+                    while k > 0 and ratio > tops[i, k - 1]:
+                        tops[i, k] = tops[i, k - 1]
                         k -= 1
-                    highest[k] = ratio
-            limit = highest[0]
-        total = 0.0
-        for k in range(most):
-            total += highest[k]
-        tops[i, 0], tops[i, 1] = highest[0], total / most
+                    tops[i, k] = ratio
+            limit = tops[i, 0]
 
 
 @kernel
@@ -346,7 +346,7 @@ def follow_residuals(
             j = judged[k]
             E[i, k] = residuals[i, j] / sqrt(max(variances[i, j], floors[j]))
     rows = take_out_slow_changes(E, runs, levels, rows, E)
-    channel, tops = np.empty((n, q)), np.empty((n, 2))
+    channel, tops = np.empty((n, q)), np.empty((n, 5))
     scores[:] = 0.0
     for h in range(len(by)):
         if h < len(by) - 1:
@@ -356,7 +356,10 @@ def follow_residuals(
         bound_by_present(channel, E)
         compare_channel(channel, by[h], powers[h], edges[h], leads, largest, tops, evidence)
         for i in range(n):
-            one, five = tops[i, 0] / usual_tops[h, 0], tops[i, 1] / usual_tops[h, 1]
+            five = 0.0
+            for k in range(5):
+                five += tops[i, k]
+            one, five = tops[i, 0] / usual_tops[h, 0], five / min(5, q) / usual_tops[h, 1]
             scores[i] += one * one + five * five
     for i in range(n):
         scores[i] = sqrt(scores[i] / usual_tops.size)

@@ -499,9 +499,9 @@ def _largest(
     by: FloatArray, powers: FloatArray, edges: FloatArray, leads: BoolArray, channel: FloatArray, evidence: FloatArray
 ) -> FloatArray:
     """Return the largest ratio of a row to `by` and the mean of its five, (n, 2); raise `evidence` by the `edges`."""
-    tops = np.empty((len(channel), 2))
+    tops = np.empty((len(channel), 5))
     compare_channel(channel, by, powers, edges, leads, _LARGEST_RATIO, tops, evidence)
-    return tops
+    return np.column_stack([tops[:, 0], tops.sum(axis=1) / min(5, channel.shape[1])])
 
 
 def _squares(largest: FloatArray, tops: FloatArray) -> FloatArray:
