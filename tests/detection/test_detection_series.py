@@ -410,6 +410,26 @@ def test_verdicts_on_incidents_in_words(expected, kind, found, words):
 
 
 @pytest.mark.parametrize(
+    ("expected", "states", "kind", "found", "words"),
+    [
+        ([0.004], "u", "unusual", 1, f"1 incident stands out; fewer than 0.05 {BY_CHANCE}"),
+        ([0.05, 0.8], "uf", "unusual", 2, f"1 incident stands out; about 0.05 {BY_CHANCE} 1 more may be chance."),
+        ([0.2] * 4, "uuuu", "unusual", 4, f"4 incidents stand out; about 0.2 {BY_CHANCE}"),
+        ([1.5] * 20, "u" * 20, "unusual", 20, f"20 incidents stand out; about 1.5 {BY_CHANCE}"),
+        ([0.004, 0.05], "uf", "some", 2, "2 incidents stand out, 1 of them near certain, 1 unusual operation; "),
+        ([0.05, 0.004], "uf", "clearly", 2, "2 incidents stand out, 1 of them near certain, 1 unusual operation; "),
+        ([0.04, *[0.2] * 4], "uffff", "some", 5, "5 incidents stand out, 1 unusual operation; about 0.2"),
+        ([0.4], "u", "nothing", 0, "Nothing stands out: "),
+    ],
+)
+def test_unusual_operation_alone_is_a_verdict_of_its_own(expected, states, kind, found, words):
+    verdict = about_incidents(expected, "9 h", states=[each == "u" for each in states])
+    words = f"Unusual operation, no sign of a fault: {words}" if kind == "unusual" else words
+    assert (verdict.kind, verdict.found) == (kind, found)
+    assert verdict.sentence.startswith(words)
+
+
+@pytest.mark.parametrize(
     ("expected", "kind", "found", "words"),
     [
         ([3.0, 5.0], "nothing", 0, "Nothing stands out: the highest score is one that chance gives to about 3 rows"),

@@ -133,6 +133,8 @@ def _list_incidents(scored: ScoredTable, found: Sequence[Incident]) -> _Listing:
         notes = (*(note for note in notes if note.kind != MANY), about_shifts(shifts, scored))
     if throughout and verdict.kind in ("nothing", "unknown"):
         verdict = Verdict("clearly", THROUGHOUT, 0)
+    elif throughout and verdict.kind == "unusual":
+        verdict = replace(verdict, kind="clearly", sentence=f"{THROUGHOUT} {verdict.sentence}")
     incidents, stretches = _split_listed(found, scored.chance, verdict.kind == "nothing")
     listed = sum(incident.is_known_normal for incident in incidents)
     if listed:

@@ -16,7 +16,7 @@ from penstock.detection._scoring import LISTED, ScoredTable
 from penstock.io import Table
 from penstock.sensors import learn_clock
 
-VerdictKind = Literal["unknown", "nothing", "some", "clearly"]
+VerdictKind = Literal["unknown", "nothing", "unusual", "some", "clearly"]
 ONLY_RANKS = "Every table has rows with the highest scores: nothing here says how many of these are real faults."
 THROUGHOUT = "The later rows differ from the good period throughout: the model no longer fits."
 
@@ -27,9 +27,10 @@ class Verdict:
 
     Attributes
     ----------
-    kind : {"unknown", "nothing", "some", "clearly"}
-        "some": it would be seen by chance in at most one healthy record of ten; "clearly": of a hundred. "unknown"
-        where the method or the data cannot say. "nothing" does not say that all is well.
+    kind : {"unknown", "nothing", "unusual", "some", "clearly"}
+        "some": it would be seen by chance in at most one healthy record of ten; "clearly": of a hundred. "unusual":
+        unusual operation alone stands out, with no sign of a fault. "unknown" where the method or the data cannot say.
+        "nothing" does not say that all is well.
     sentence : str
         The same in words, with figures.
     found, expected : int, float
@@ -80,43 +81,74 @@ def about_incidents(
     '3 incidents stand out, 2 of them near certain; about 0.4 would be expected by chance in 176 days.'
     >>> about_incidents([0.004, 0.03, 0.4], "176 days", states=[True, False, False]).sentence.partition("; ")[0]
     '3 incidents stand out, 1 of them near certain, 1 unusual operation'
+    >>> about_incidents([0.004, 0.4], "176 days", states=[True, False]).sentence.partition("; ")[0]
+    'Unusual operation, no sign of a fault: 1 incident stands out'
     >>> about_incidents([0.2, 0.2, 0.3, 0.4, 0.4, 0.5, 0.5], "176 days").sentence.partition(": ")[2]
     '7 incidents are there where about 0.5 would be expected by chance in 176 days.'
     >>> about_incidents([0.5, 1.5], "30 days").sentence
     'Nothing stands out: about 0.5 stretches as high as the highest would be expected by chance in 30 days.'
     """
-    values = np.asarray(expected, dtype=np.float64)
-    order = np.argsort(values, kind="stable")
-    values, is_state = values[order], np.array(list(states) or [False] * len(values), dtype=np.bool_)[order]
-    n = len(values)
-    if not n:
+    is_state = np.array(list(states) or [False] * len(expected), dtype=np.bool_)
+    values = np.sort(expected)
+    faults, unusual = np.sort(np.asarray(expected)[~is_state]), np.sort(np.asarray(expected)[is_state])
+    if not len(values):
         sentence = f"Nothing stands out: no episode is as high as the one that chance would give in {period}."
         return Verdict("nothing", sentence, 0, LISTED)
-    sure, high = int((values <= SOME).sum()), int((values <= LISTED).sum())
-    most = float(values[high - 1] if sure else values[0])
-    by_chance = f"{about_figure(most)} would be expected by chance in {period}"
-    together = np.flatnonzero(values <= SOME * np.arange(1, n + 1))
-    if not sure and len(together):
-        many = int(together[-1]) + 1
+    if not _number_together(values):
+        figure = about_figure(float(values[0]))
+        stretches = "stretch" if figure == "about 1" else "stretches"
+        sentence = f"Nothing stands out: {figure} {stretches} as high as the highest would be expected by chance in "
+        return Verdict("nothing", f"{sentence}{period}.", 0, float(values[0]))
+    if _number_together(unusual) and not _number_together(faults):
+        return _about_unusual_operation(faults, unusual, period, noun)
+    if values[0] > SOME:
+        many = _number_together(values)
         where = f"{many:,} {noun}s are there where {about_figure(float(values[many - 1]))} would be expected"
         sentence = f"No {noun} stands out by itself, but together they do: {where} by chance in {period}."
         return Verdict("some", sentence, many, float(values[many - 1]))
-    if not sure:
-        figure = about_figure(most)
-        stretches = "stretch" if figure == "about 1" else "stretches"
-        sentence = f"Nothing stands out: {figure} {stretches} as high as the highest would be expected by chance in "
-        return Verdict("nothing", f"{sentence}{period}.", 0, most)
-    in_new_state = int(is_state[:high].sum())
-    certain = int((~is_state[:sure]).sum())
+    listed = values[values <= LISTED]
+    certain, in_new_state = int((faults <= SOME).sum()), int((unusual <= LISTED).sum())
     words = []
     if certain:
-        words = ["near certain" if high == 1 else "all near certain" if certain == high else ""]
-        words = words if words[0] else [f"{certain:,} of them near certain"]
+        words.append(_how_many_certain(certain, len(listed)))
     if in_new_state:
-        words.append("unusual operation" if in_new_state == high else f"{in_new_state:,} unusual operation")
-    verb = "stands" if high == 1 else "stand"
-    sentence = f"{', '.join([f'{counted(high, noun)} {verb} out', *words])}; {by_chance}."
-    return Verdict("clearly" if values[0] <= CLEARLY else "some", sentence, high, most)
+        words.append(f"{in_new_state:,} unusual operation")
+    sentence = f"{', '.join([_stand_out(len(listed), noun), *words])}; {_by_chance(listed[-1], period)}."
+    is_clear = len(faults) > 0 and faults[0] <= CLEARLY
+    return Verdict("clearly" if is_clear else "some", sentence, len(listed), float(listed[-1]))
+
+
+def _about_unusual_operation(faults: FloatArray, unusual: FloatArray, period: str, noun: str) -> Verdict:
+    """Return the verdict where unusual operation stands out, and nothing else does."""
+    listed = unusual[: max(_number_together(unusual), int((unusual <= LISTED).sum()))]
+    others = int((faults <= LISTED).sum())
+    stand_out = f"{_stand_out(len(listed), noun)}; {_by_chance(listed[-1], period)}."
+    more = f" {others:,} more may be chance." if others else ""
+    sentence = f"Unusual operation, no sign of a fault: {stand_out}{more}"
+    return Verdict("unusual", sentence, len(listed) + others, float(listed[-1]))
+
+
+def _number_together(values: FloatArray) -> int:
+    """Return how many of the lowest are so many that chance gives at most a tenth of them; 0 if none stands out.
+
+    values : in ascending order.
+    """
+    stands_out = np.flatnonzero(values <= SOME * np.arange(1, len(values) + 1))
+    return int(stands_out[-1]) + 1 if len(stands_out) else 0
+
+
+def _stand_out(number: int, noun: str) -> str:
+    return f"{counted(number, noun)} {'stands' if number == 1 else 'stand'} out"
+
+
+def _how_many_certain(certain: int, listed: int) -> str:
+    if certain < listed:
+        return f"{certain:,} of them near certain"
+    return "near certain" if listed == 1 else "all near certain"
+
+
+def _by_chance(expected: float, period: str) -> str:
+    return f"{about_figure(float(expected))} would be expected by chance in {period}"
 
 
 def about_table(chance: Chance) -> Verdict:
