@@ -283,7 +283,6 @@ def test_an_alarm_worked_by_people() -> None:
         lambda: book.act("unshelve", "unit1-1", "Ada", 200),
         lambda: book.act("in_service", "unit1-1", "Ada", 200),
         lambda: book.silence("*", "Ada", 200, until=100),
-        lambda: book.unsilence("silence~1", "Ada", 200),
         lambda: book.update([Verdict("u", float("nan"))]),
         lambda: book.advance(float("inf")),
     ):

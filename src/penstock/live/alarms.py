@@ -65,6 +65,7 @@ _MOST_SENSORS = 12  # of an alarm
 _STRONGER = 2.0  # times the evidence: other sensors are a cause of their own
 _STEPS = 9  # the last ones, whose median is the usual step
 _FEWEST_STEPS = 3
+_MOST_SILENCES = 1000  # at once
 _FARTHEST = 1e12  # seconds: beyond, adding a second or a day to a time may not change it, and timers would never end
 _Said = tuple[str, str, str]  # who, reason and comment of an action
 _UNSAID: _Said = ("", "", "")
@@ -267,22 +268,14 @@ class AlarmBook:
         _check_person(who)
         if not now < until < math.inf:
             raise AlarmError("A silence must end at a time in the future.")
+        if len(self._silences) >= _MOST_SILENCES:
+            raise AlarmError(f"There are {_MOST_SILENCES} silences already; wait until some have ended.")
         self._pass_time(now)
         self._silence_numbers += 1
         made = Silence(f"silence~{self._silence_numbers}", pattern, until, who, reason)
         self._silences[made.id] = made
         self._due = min(self._due, until)
         self._events.append(Change(f"{made.id}.1", self._clock, "silenced", pattern, None, None, who, reason, comment))
-        return self._taken()
-
-    def unsilence(self, silence_id: str, who: str, now: float, reason: str = "", comment: str = "") -> list[Event]:
-        """End a silence."""
-        _check_person(who)
-        if silence_id not in self._silences:
-            raise AlarmError(f"There is no silence {silence_id!r:.80}, or it has ended.")
-        self._pass_time(now)
-        if silence_id in self._silences:  # else it has ended in the meantime
-            self._end_silence(silence_id, now, (who, reason, comment))
         return self._taken()
 
     # What there is.
@@ -546,9 +539,9 @@ class AlarmBook:
         changed = replace(alarm, shelved_until=None, state=replace(alarm.state, shelved=False))
         self._change("unshelved", changed, alarm.state, time)
 
-    def _end_silence(self, silence_id: str, time: float, said: _Said = _UNSAID) -> None:
+    def _end_silence(self, silence_id: str, time: float) -> None:
         ended = self._silences.pop(silence_id)
-        self._events.append(Change(f"{silence_id}.2", time, "silence ended", ended.pattern, None, None, *said))
+        self._events.append(Change(f"{silence_id}.2", time, "silence ended", ended.pattern, None, None))
         self._note_groups(time)
 
     def _change(self, kind: str, alarm: Alarm, before: AlarmState | None, time: float, said: _Said = _UNSAID) -> None:

@@ -63,20 +63,30 @@ def as_lines(body: bytes, kind: str, columns: Sequence[str] = ()) -> bytes:
     if kind == "influx":
         return _influx_lines(body, frozenset(columns))
     try:
-        rows = json.loads(body)
+        rows = json.loads(body, object_pairs_hook=_object_once)
     except (ValueError, RecursionError) as error:
-        raise RefusedError(f"The body is not JSON: {error}.") from None
+        raise RefusedError(f"The body is not JSON, or a key comes twice: {error}.") from None
     if isinstance(rows, dict) and set(rows) == {"columns", "rows"}:
         names, table = rows["columns"], rows["rows"]
         if not isinstance(names, list) or not isinstance(table, list):
             raise RefusedError("columns and rows must be lists.")
+        if not all(isinstance(name, str) for name in names) or len({*names}) < len(names):
+            raise RefusedError("columns must be names, each of them once.")
         if not all(isinstance(row, list) and len(row) == len(names) for row in table):
             raise RefusedError(f"Each row must be a list of {len(names)} values, as there are columns.")
-        rows = [dict(zip(map(str, names), row, strict=True)) for row in table]
+        rows = [dict(zip(names, row, strict=True)) for row in table]
     rows = [rows] if isinstance(rows, dict) else rows
     if not isinstance(rows, list) or not rows:
         raise RefusedError('The body must be an object, a list of objects, or {"columns": […], "rows": [[…], …]}.')
     return "\n".join(map(json.dumps, rows)).encode()
+
+
+def _object_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON; ValueError if one of its keys comes twice: one of the readings would be lost."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("which of two readings is meant is not known")
+    return found
 
 
 _INFLUX = re.compile(

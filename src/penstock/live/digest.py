@@ -59,6 +59,8 @@ class DigestClock:
             mark = {"at": now, "change": self._service.store.changes_after(-1)[0]}
             self._service.post({}, digest=mark).result(30)
         moment = last_moment(self._options.digest, self._options.digest_hour, self._zone, now)
+        if mark["at"] > now + _DAY:  # noted by a clock that was wrong
+            mark = {**mark, "at": now}
         if moment > mark["at"]:
             digest, newest = make_digest(self._service, mark, now)
             mark = {"at": now, "change": newest}

@@ -11,6 +11,7 @@ import inspect
 import ipaddress
 import json
 import logging
+import math
 import os
 import socket
 import threading
@@ -54,6 +55,7 @@ _HEADERS = {
 }
 COMMAND_HEADER = "penstock-command"
 _MOST_BUCKETS = 10_000
+_SLOWEST_READER = 1000.0  # bytes a second
 _MOST_LISTENERS = 500
 _TICK, _HEARTBEAT = 0.1, 15.0  # seconds
 _OWN_FILES, _ASSET_FILES = 256, 4  # that the process opens apart from connections: store, inputs, messages
@@ -77,6 +79,7 @@ class Limits:
     """What a client may cost.
 
     header_seconds, body_seconds : a client that is slower is cut off.
+    answer_seconds : a client that reads less than 1 kB/s of a long answer in so long is cut off too.
     header_bytes : of the address and all headers together.
     rate, burst : requests a second of a user (of an address, where there is no valid token), and how many at once.
     connections : those beyond are closed at once; fewer, if the process may not open so many files.
@@ -85,6 +88,7 @@ class Limits:
 
     header_seconds: float = 10.0
     body_seconds: float = 30.0
+    answer_seconds: float = 30.0
     header_bytes: int = 32_768
     rate: float = 500.0
     burst: float = 1000.0
@@ -300,6 +304,9 @@ def error_response(error: Exception, scope: Scope) -> Response:
         status, text = 409, str(error)
     elif isinstance(error, LookupError):
         status, text = 404, str(error).strip("'\"")
+    elif isinstance(error, StoreError):
+        log.error("A request failed: %s", error)
+        text = str(error)
     elif isinstance(error, ClientDisconnect):
         status, text = 400, "The client has gone."
     else:
@@ -331,7 +338,7 @@ def create_app(api: Api, options: ServeOptions, limits: Limits) -> ASGIApp:
         return run
 
     async def page(request: Request) -> Response:
-        name, kind = _PAGE[request.url.path]
+        name, kind = _PAGE[request.scope["path"]]
         content = await run_in_threadpool((resources.files("penstock") / name).read_bytes)
         return Response(content, media_type=kind)
 
@@ -368,13 +375,16 @@ def is_loopback(host: str) -> bool:
 
 
 class _Protocol(H11Protocol):
-    """HTTP, with limits to the time that a request may take to arrive, and to connections; uvicorn has neither.
+    """HTTP, with limits to the time of a request to arrive and of its answer to leave, and to connections.
+
+    Uvicorn has none of them.
 
     Its `limit_concurrency` answers a request with 503; a client that sends none would keep its connection.
     """
 
-    header_seconds, most = Limits.header_seconds, Limits.connections
+    header_seconds, most, answer_seconds = Limits.header_seconds, Limits.connections, Limits.answer_seconds
     _deadline: asyncio.TimerHandle | None = None
+    _unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -390,8 +400,28 @@ class _Protocol(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        if self._deadline is not None:
-            self._deadline.cancel()
+        for timer in (self._deadline, self._unread):
+            if timer is not None:
+                timer.cancel()
+
+    def pause_writing(self) -> None:
+        """Start the clock when much of an answer waits to be read."""
+        super().pause_writing()
+        self._await_reading(math.inf)
+
+    def resume_writing(self) -> None:
+        """Stop it when little does."""
+        super().resume_writing()
+        if self._unread is not None:
+            self._unread.cancel()
+
+    def _await_reading(self, before: float) -> None:
+        """Cut off a client that reads too slowly: what waits for it is in memory."""
+        waiting = self.transport.get_write_buffer_size()
+        if before - waiting < _SLOWEST_READER * self.answer_seconds:
+            self.transport.abort()
+            return
+        self._unread = self.loop.call_later(self.answer_seconds, self._await_reading, waiting)
 
     def _await_request(self) -> None:
         """Start the clock when a request begins to arrive, and stop it when its headers are there."""
@@ -437,10 +467,11 @@ def make_server(app: ASGIApp, options: ServeOptions, limits: Limits) -> WebServe
     for name in ("uvicorn.error", "asyncio"):  # it would log each malformed request
         logging.getLogger(name).setLevel(logging.CRITICAL)
     most = _allowed_connections(limits.connections, _OWN_FILES + _ASSET_FILES * len(options.assets))
+    seconds = {name: getattr(limits, name) for name in ("header_seconds", "answer_seconds")}
     return WebServer(
         uvicorn.Config(
             app,
-            http=type("Protocol", (_Protocol,), {"header_seconds": limits.header_seconds, "most": most}),
+            http=type("Protocol", (_Protocol,), {**seconds, "most": most}),
             ws="none",
             log_config=None,
             access_log=False,
