@@ -17,7 +17,8 @@ from penstock._parameters import ParameterError
 from penstock.live import Monitor, WatchOptions
 from penstock.live import assets as assets_module
 from penstock.live import service as service_module
-from penstock.live.alarms import AlarmBook, AlarmError
+from penstock.live.alarm_records import AlarmError
+from penstock.live.alarms import AlarmBook
 from penstock.live.options import AssetOptions
 from penstock.live.runtime import Delivery, RefusedError
 from penstock.live.store import Store, StoreError

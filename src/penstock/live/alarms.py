@@ -32,34 +32,12 @@ from penstock.live.alarm_records import (
     Change,
     Event,
     Notification,
+    RowVerdict,
     Sensor,
     SensorReadings,
     Silence,
-    Verdict,
-    alarm_in_words,
 )
 from penstock.live.options import AlarmRules
-
-__all__ = [
-    "ACTIONS",
-    "ALARM",
-    "NO_DATA",
-    "STALE_MODEL",
-    "Alarm",
-    "AlarmBook",
-    "AlarmError",
-    "AlarmRules",
-    "AlarmSensor",
-    "AlarmState",
-    "Change",
-    "Event",
-    "Notification",
-    "Sensor",
-    "SensorReadings",
-    "Silence",
-    "Verdict",
-    "alarm_in_words",
-]  # fmt: skip
 
 _MOST_SENSORS = 12  # of an alarm
 _STRONGER = 2.0  # times the evidence: other sensors are a cause of their own
@@ -136,7 +114,7 @@ class AlarmBook:
     Examples
     --------
     >>> book = AlarmBook(AlarmRules(on_delay="5min"))
-    >>> rows = [Verdict("unit1", 60.0 * minute, score=9.0 * (minute > 2), threshold=4.0) for minute in range(12)]
+    >>> rows = [RowVerdict("unit1", 60.0 * minute, score=9.0 * (minute > 2), threshold=4.0) for minute in range(12)]
     >>> [(event.kind, event.time) for event in book.update(rows)]
     [('raised', 480.0), ('new', 510.0)]
     >>> [alarm.id for alarm in book.active()]
@@ -169,7 +147,7 @@ class AlarmBook:
 
     # What comes from the stream.
 
-    def update(self, verdicts: Iterable[Verdict]) -> list[Event]:
+    def update(self, verdicts: Iterable[RowVerdict]) -> list[Event]:
         """Take verdicts in the order in which they came; timers that are due before each of them come first."""
         every = list(verdicts)
         for verdict in every:
@@ -349,7 +327,7 @@ class AlarmBook:
 
     # One row of one asset.
 
-    def _take(self, verdict: Verdict) -> None:
+    def _take(self, verdict: RowVerdict) -> None:
         asset = self._assets.get(verdict.asset)
         if asset is None:
             asset = self._assets[verdict.asset] = _Asset(verdict.time)
@@ -373,7 +351,7 @@ class AlarmBook:
             if not active and verdict.values:
                 asset.before = verdict.values
 
-    def _follow(self, asset: _Asset, verdict: Verdict) -> float:
+    def _follow(self, asset: _Asset, verdict: RowVerdict) -> float:
         """Return the time of a row: not before the last one, but where the clock was set back all begins anew."""
         if verdict.time < asset.time - self._patience(asset):
             asset.candidate, asset.data, asset.time = None, None, verdict.time
@@ -394,7 +372,7 @@ class AlarmBook:
                 self._end(alarm, time)
 
     def _take_high(
-        self, verdict: Verdict, asset: _Asset, time: float, named: list[Sensor], active: list[Alarm]
+        self, verdict: RowVerdict, asset: _Asset, time: float, named: list[Sensor], active: list[Alarm]
     ) -> None:
         """Take a row above the threshold: part of the active alarms with one of its sensors, else of the candidate."""
         leading = {sensor.name for sensor in named[:LEADING]}

@@ -31,7 +31,8 @@ from penstock.io import (
     is_missing,
 )
 from penstock.live.alarm_files import AlarmClock
-from penstock.live.alarms import AlarmBook, Event, Notification, Verdict
+from penstock.live.alarm_records import Event, Notification, RowVerdict
+from penstock.live.alarms import AlarmBook
 from penstock.live.options import AlarmRules, WatchOptions
 from penstock.live.scorers import Scorer, Verdicts
 from penstock.live.store import AssetRecord, Judged, Readings, Store
@@ -66,7 +67,7 @@ class ScoredBatch:
     batch: Batch
     readings: Readings | None = None
     judged: Judged | None = None
-    verdicts: list[Verdict] = field(default_factory=list)
+    verdicts: list[RowVerdict] = field(default_factory=list)
     unknown_texts: Iterable[tuple[str, str]] = ()
     refused: dict[int, str] = field(default_factory=dict)
     failed: dict[int, str] = field(default_factory=dict)
@@ -349,13 +350,13 @@ class Asset:
         time_of = {} if batch.times is None else {"time": batch.times[place]}
         return json.dumps({**time_of, **plain, **{name: texts[place] for name, texts in batch.texts.items()}})
 
-    def replay(self, store: Store) -> Iterator[tuple[float, int, list[Verdict]]]:
+    def replay(self, store: Store) -> Iterator[tuple[float, int, list[RowVerdict]]]:
         """Score again what was scored after the last saved state; yield when it came, the last row, and verdicts."""
         for block in store.readings(self.record.id, after=self.record.state_row):
             found = self._score(batch_of(block))
             yield block.received, block.first + len(block.values) - 1, self._verdicts(found, block.seconds)
 
-    def _verdicts(self, found: Verdicts, seconds: FloatArray) -> list[Verdict]:
+    def _verdicts(self, found: Verdicts, seconds: FloatArray) -> list[RowVerdict]:
         if not self.has_alarms:
             return []
         return found.for_alarms(self.record.name, seconds.tolist(), self.scorer.variable_names)
@@ -437,7 +438,7 @@ class Book:
         """Return the time of the data's clock."""
         return time.time() if self._newest is None else self._newest + time.monotonic() - self._came
 
-    def take(self, asset: str, verdicts: Sequence[Verdict], row: int) -> list[Event]:
+    def take(self, asset: str, verdicts: Sequence[RowVerdict], row: int) -> list[Event]:
         """Take the verdicts up to this row of an asset."""
         events = self.named(self.book.update(verdicts))
         self.rows[asset] = max(row, self.rows.get(asset, 0))

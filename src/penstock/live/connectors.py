@@ -30,7 +30,7 @@ from typing import Any
 from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
 
 from penstock._parameters import ParameterError, check_choice
-from penstock.live.alarms import Alarm, alarm_in_words
+from penstock.live.alarm_records import Alarm, alarm_in_words
 from penstock.live.digest import DigestClock, digest_in_words, digest_page
 from penstock.live.options import OPCUA_POLICIES, AssetOptions, ServeOptions
 from penstock.live.runtime import Delivery, RefusedError
@@ -133,7 +133,7 @@ def _influx_value(text: str) -> Any:
         return text  # reported as not a number, with the name of the sensor
 
 
-class _Worker(ABC):
+class _Thread(ABC):
     """A thread of its own, which ends soon after `stopping` is set."""
 
     def __init__(self, name: str) -> None:
@@ -163,7 +163,7 @@ def _need(parameter: str, module: str, package: str, extra: str) -> Any:
         raise ParameterError(parameter, f" needs the package {package}: pip install 'penstock[{extra}]'") from None
 
 
-class Input(_Worker):
+class Input(_Thread):
     """Bring rows to an asset, in a thread of its own; what ends it by an error is tried again after a while.
 
     `name` is what it is called in messages.
@@ -599,7 +599,7 @@ def _publish(parts: SplitResult, message: Mapping[str, Any]) -> None:
         client.loop_stop()
 
 
-class Outbox(_Worker):
+class Outbox(_Thread):
     """Send what is in the outbox to targets of `make_targets`, in a thread of its own."""
 
     def __init__(self, service: Service, targets: Mapping[str, Send]) -> None:

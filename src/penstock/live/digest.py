@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from penstock._messages import duration_in_words
 from penstock.io import as_zone
 from penstock.live.alarm_load import alarm_load
-from penstock.live.alarms import STALE_MODEL, Alarm, Change, alarm_in_words
+from penstock.live.alarm_records import STALE_MODEL, Alarm, Change, alarm_in_words
 
 if TYPE_CHECKING:
     from penstock.live.service import Service

@@ -30,7 +30,7 @@ from penstock.io import (
     open_sink,
 )
 from penstock.live.alarm_files import AlarmClock, event_line, stream_name
-from penstock.live.alarms import Event
+from penstock.live.alarm_records import Event
 from penstock.live.assets import Asset, Book, ScoredBatch, known_labels
 from penstock.live.options import AlarmRules, WatchOptions
 from penstock.live.runtime import BatchReport, CycleWork, ModelShelf, Runtime

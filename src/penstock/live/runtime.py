@@ -26,7 +26,7 @@ from typing import Any
 from penstock._messages import listed
 from penstock.explain import Label
 from penstock.io import BadLine, Batch, TableOptions
-from penstock.live.alarms import Event
+from penstock.live.alarm_records import Event
 from penstock.live.assets import Asset, Book, ScoredBatch, known_labels
 from penstock.live.options import WatchOptions
 from penstock.live.scorers import Scorer, scorer_maker

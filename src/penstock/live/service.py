@@ -27,8 +27,7 @@ from penstock._messages import counted, duration_in_words
 from penstock._parameters import ParameterError
 from penstock.explain import REASONS, Label
 from penstock.io import InputError, open_feed
-from penstock.live.alarm_records import label_alarm
-from penstock.live.alarms import Alarm, Change, Event, Notification, Verdict
+from penstock.live.alarm_records import Alarm, Change, Event, Notification, RowVerdict, label_alarm
 from penstock.live.assets import MOST_FAULTS, Asset, Book, ScoredBatch, known_labels
 from penstock.live.options import AssetOptions, ServeOptions, WatchOptions
 from penstock.live.runtime import BatchReport, CycleTask, CycleWork, Delivery, ModelShelf, RefusedError, Runtime
@@ -277,7 +276,7 @@ class Service(Runtime):
             for name in {*groups.values()}
             if (members := [asset for each, asset in assets.items() if groups[each] == name])
         }
-        replayed: list[tuple[float, int, Asset, int, list[Verdict]]] = []
+        replayed: list[tuple[float, int, Asset, int, list[RowVerdict]]] = []
         for name, asset in assets.items():
             asset.book = books[groups[name]]
             for judged in self.store.verdicts(asset.record.id, after=asset.record.rows - 1):

@@ -35,7 +35,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from penstock.live.alarms import AlarmError
+from penstock.live.alarm_records import AlarmError
 from penstock.live.api import ENDPOINTS, MAY, Api, Endpoint, PlainJson
 from penstock.live.connectors import Input, Outbox, make_inputs, make_targets
 from penstock.live.options import ServeOptions
