@@ -224,9 +224,10 @@ class Alarm:
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> Alarm:
-        """Return the alarm of `as_dict`; ValueError, TypeError or LookupError if it is none."""
+        """Return the alarm of `as_dict`, or of a store; ValueError, TypeError or LookupError if it is none."""
+        plain = {name: value for name, value in record.items() if name != "open"}
         state = AlarmState(**dict.fromkeys(record["state"], True))
-        return cls(**{**record, "state": state, "sensors": tuple(AlarmSensor(**each) for each in record["sensors"])})
+        return cls(**{**plain, "state": state, "sensors": tuple(AlarmSensor(**each) for each in record["sensors"])})
 
 
 @dataclass(frozen=True)

@@ -272,10 +272,6 @@ class AlarmBook:
         """Return those that are active."""
         return [alarm for alarm in self._alarms.values() if alarm.state.active]
 
-    def silences(self) -> list[Silence]:
-        """Return the silences that have not ended."""
-        return list(self._silences.values())
-
     def quiet(self, alarm: Alarm) -> str:
         """Return why an alarm is not notified, such as "shelved", "silenced" or "rare but normal"; "" if it is."""
         if alarm.known_as == NORMAL:

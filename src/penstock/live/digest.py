@@ -104,7 +104,7 @@ def make_digest(service: Service, mark: Mapping[str, Any], now: float) -> tuple[
 
 def _entry(record: dict[str, Any], labels: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Return what is told of an alarm."""
-    alarm = Alarm.from_dict({name: value for name, value in record.items() if name != "open"})
+    alarm = Alarm.from_dict(record)
     said = [each["reason"] for each in labels if str(each["id"]).startswith(f"{alarm.id}~")]
     plain = {name: record[name] for name in ("id", "asset", "cause", "since", "ended", "state", "open")}
     return {**plain, "words": alarm_in_words(alarm), "labels": said}

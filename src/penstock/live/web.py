@@ -17,7 +17,7 @@ import socket
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from importlib import resources
@@ -30,7 +30,7 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -154,33 +154,24 @@ class Hub:
             except asyncio.QueueFull:  # it does not read: it may come again
                 self._queues.discard(queue)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request with events."""
+    def answer(self) -> Response:
+        """Return an answer that does not end: events."""
         if len(self._queues) >= _MOST_LISTENERS:
-            await PlainJson({"error": "Too many pages listen."}, 503)(scope, receive, send)
-            return
+            raise RefusedError("Too many pages listen.", 503)
+        headers = {"content-type": "text/event-stream", "x-accel-buffering": "no"}
+        return StreamingResponse(self._events(), headers=headers)
+
+    async def _events(self) -> AsyncIterator[bytes]:
         queue: asyncio.Queue[bytes | None] = asyncio.Queue(100)
         self._queues.add(queue)
-        gone = asyncio.ensure_future(_wait_for_end(receive))
         try:
-            headers = [(b"content-type", b"text/event-stream"), (b"x-accel-buffering", b"no")]
-            await send({"type": "http.response.start", "status": 200, "headers": headers})
-            await send({"type": "http.response.body", "body": b"event: hello\ndata: {}\n\n", "more_body": True})
-            gone.add_done_callback(lambda _: queue.put_nowait(None) if not queue.full() else None)
-            while queue in self._queues or not queue.empty():
-                data = await queue.get()
-                if data is None or gone.done():
-                    break
-                await send({"type": "http.response.body", "body": data, "more_body": True})
-            await send({"type": "http.response.body", "body": b""})
+            data: bytes | None = b"event: hello\ndata: {}\n\n"
+            while data is not None:
+                yield data
+                is_sent = queue not in self._queues and queue.empty()
+                data = None if is_sent else await queue.get()
         finally:
             self._queues.discard(queue)
-            gone.cancel()
-
-
-async def _wait_for_end(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
 
 
 class Guard:
@@ -327,8 +318,9 @@ def create_app(api: Api, options: ServeOptions, limits: Limits) -> ASGIApp:
                     raise RefusedError("A token is needed.", 401, **{"www-authenticate": "Bearer"})
                 if each.role is not None and role not in MAY[each.role]:
                     raise RefusedError(f"This needs the role {each.role}; the token has the role {role}.", 403)
-                if each.method == "POST" and isinstance(each.body, Mapping) and COMMAND_HEADER not in request.headers:
+                if each.fields and COMMAND_HEADER not in request.headers:
                     raise RefusedError("A command needs the header Penstock-Command: 1.", 403)
+                request.scope["given"] = await each.given(request)
                 is_coroutine = inspect.iscoroutinefunction(each.run)
                 answer = await (each.run(api, request) if is_coroutine else run_in_threadpool(each.run, api, request))
                 return answer if callable(answer) else PlainJson(answer)
@@ -343,7 +335,8 @@ def create_app(api: Api, options: ServeOptions, limits: Limits) -> ASGIApp:
         return Response(content, media_type=kind)
 
     async def missing(request: Request, error: Exception) -> Response:
-        return PlainJson({"error": "There is nothing here."}, getattr(error, "status_code", 404))
+        headers = getattr(error, "headers", None)  # of 405: the methods that there are
+        return PlainJson({"error": "There is nothing here."}, getattr(error, "status_code", 404), headers)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
