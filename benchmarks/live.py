@@ -40,7 +40,9 @@ import penstock
 from penstock._types import BoolArray, FloatArray, StreamScores
 from penstock.bench import Dataset
 from penstock.detection import Model
-from penstock.live.alarms import ALARM, AlarmBook, AlarmRules, Change
+from penstock.live.alarm_records import ALARM, Change
+from penstock.live.alarms import AlarmBook
+from penstock.live.options import AlarmRules
 from penstock.live.scorers import Verdicts
 from penstock.live.web import Limits
 

@@ -24,8 +24,8 @@ import penstock
 from penstock.detection import Findings, Model
 from penstock.explain import NORMAL, Incident, Label
 from penstock.io import Batch
-from penstock.live.alarm_records import label_alarm
-from penstock.live.alarms import ALARM, Alarm, AlarmBook, Change
+from penstock.live.alarm_records import ALARM, Alarm, Change, label_alarm
+from penstock.live.alarms import AlarmBook
 from penstock.live.fitted import FittedScorer
 from penstock.simulate._events import (
     _RECORDED,

@@ -21,7 +21,9 @@ from penstock.detection import load
 from penstock.explain import FAULT, MOST_LABELS, NORMAL, Label, excluded_periods, find_known, labels_of, read_labels
 from penstock.explain.situations import is_alike, joined_patterns, likeness
 from penstock.live.alarm_files import read_alarms
-from penstock.live.alarms import Alarm, AlarmBook, AlarmRules, Change, Sensor, Verdict
+from penstock.live.alarm_records import Alarm, Change, RowVerdict, Sensor
+from penstock.live.alarms import AlarmBook
+from penstock.live.options import AlarmRules
 
 
 def a_label(reason: str, pattern: dict[str, float] | None = None, **changes: Any) -> Label:
@@ -66,8 +68,8 @@ def test_a_known_fault_is_never_excused_by_what_is_normal() -> None:
     assert excluded_periods([replace(fault, withdrawn_at=3.0)]) == []
 
 
-def high(minute: int, *sensors: Sensor) -> Verdict:
-    return Verdict("a", 60.0 * minute, 9.0, 4.0, sensors=sensors)
+def high(minute: int, *sensors: Sensor) -> RowVerdict:
+    return RowVerdict("a", 60.0 * minute, 9.0, 4.0, sensors=sensors)
 
 
 OIL, FLOW = Sensor("oil", 3.0, 1.0), Sensor("flow", 2.8, -1.0)

@@ -20,7 +20,9 @@ from penstock.io import OutputError, TimeReader
 from penstock.live import Monitor, WatchOptions
 from penstock.live.alarm_files import AlarmClock, read_alarms
 from penstock.live.alarm_load import alarm_load
-from penstock.live.alarms import Alarm, AlarmBook, AlarmRules, AlarmState, Change, Verdict
+from penstock.live.alarm_records import Alarm, AlarmState, Change, RowVerdict
+from penstock.live.alarms import AlarmBook
+from penstock.live.options import AlarmRules
 from penstock.live.store import StoreError
 
 RULES = AlarmRules(on_delay="1min", off_delay="3min", min_duration=0, group_wait=0)
@@ -195,7 +197,7 @@ def test_the_load_of_alarms() -> None:
 
 def test_acknowledged_alarms_count_with_the_time_they_waited() -> None:
     book = AlarmBook(RULES)
-    events = book.update(Verdict("a", 60.0 * row, 9.0, 4.0) for row in range(5))
+    events = book.update(RowVerdict("a", 60.0 * row, 9.0, 4.0) for row in range(5))
     events += book.act("acknowledge", "a-1", "Ada", 300)
     load = alarm_load([each for each in events if isinstance(each, Change)])
     assert (load.acknowledged, load.median_to_acknowledge) == (1, 240.0)

@@ -12,33 +12,35 @@ from hypothesis import strategies as st
 from naive import alarms as naive
 
 from penstock._parameters import ParameterError
-from penstock.live.alarms import (
+from penstock.live.alarm_records import (
     ACTIONS,
     Alarm,
-    AlarmBook,
     AlarmError,
-    AlarmRules,
     AlarmState,
     Change,
     Event,
     Notification,
+    RowVerdict,
     Sensor,
-    Verdict,
     alarm_in_words,
 )
+from penstock.live.alarms import AlarmBook
+from penstock.live.options import AlarmRules
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
 RULES = AlarmRules(on_delay="3min", off_delay="4min", min_duration="2min", rejoin="10min", no_data="8min")
 
 
-def verdicts(text: str, asset: str = "unit1", start: float = 0.0, step: float = MINUTE, **more: Any) -> list[Verdict]:
+def verdicts(
+    text: str, asset: str = "unit1", start: float = 0.0, step: float = MINUTE, **more: Any
+) -> list[RowVerdict]:
     """One row a minute: "#" high, "-" in the dead band, "." low, "?" not judged; a letter: high, with that sensor."""
     scores = {"#": 9.0, "-": 3.8, ".": 0.0, "?": None}
     rows = []
     for place, sign in enumerate(text):
         if sign != " ":
             sensors = (Sensor(sign.lower(), 5.0 if sign.isupper() else 1.0),) if sign.isalpha() else ()
-            rows.append(Verdict(asset, start + place * step, scores.get(sign, 9.0), 4.0, sensors=sensors, **more))
+            rows.append(RowVerdict(asset, start + place * step, scores.get(sign, 9.0), 4.0, sensors=sensors, **more))
     return rows
 
 
@@ -94,8 +96,8 @@ def rows_of(stream: list[Any]) -> list[naive.Row]:
     return rows
 
 
-def as_verdicts(rows: list[naive.Row], asset: str = "a") -> list[Verdict]:
-    return [Verdict(asset, r.time, r.score, r.threshold, sensors=tuple(map(Sensor, r.names))) for r in rows]
+def as_verdicts(rows: list[naive.Row], asset: str = "a") -> list[RowVerdict]:
+    return [RowVerdict(asset, r.time, r.score, r.threshold, sensors=tuple(map(Sensor, r.names))) for r in rows]
 
 
 @settings(deadline=None)
@@ -148,7 +150,7 @@ def play(book: AlarmBook, given: tuple[str, Any]) -> list[Event]:  # noqa: PLR09
     try:
         if kind == "row":
             asset, score, named = rest
-            return book.update([Verdict(asset, time, score, 4.0, sensors=tuple(map(Sensor, named)))])
+            return book.update([RowVerdict(asset, time, score, 4.0, sensors=tuple(map(Sensor, named)))])
         name, length = rest
         if kind == "silence":
             return book.silence(name, "Ada", time, time + length)
@@ -237,7 +239,7 @@ def test_people_are_told_of_every_alarm_once_and_of_its_end(given_inputs: list[A
 @given(inputs(), st.integers(1, 5))
 def test_any_cut_of_the_stream_gives_the_same(given_inputs: list[Any], size: int) -> None:
     rows = [
-        Verdict(r[1], r[0], r[2], 4.0, sensors=tuple(map(Sensor, r[3]))) for kind, r in given_inputs if kind == "row"
+        RowVerdict(r[1], r[0], r[2], 4.0, sensors=tuple(map(Sensor, r[3]))) for kind, r in given_inputs if kind == "row"
     ]
     whole, parts = AlarmBook(FAST), AlarmBook(FAST)
     expected, found = whole.update(rows), list[Event]()
@@ -250,11 +252,11 @@ def test_any_cut_of_the_stream_gives_the_same(given_inputs: list[Any], size: int
 
 def test_an_alarm_says_since_when_which_sensors_and_which_moved_first() -> None:
     book = AlarmBook(RULES)
-    normal = Verdict("u", 0.0, 0.0, 4.0, values={"oil": 56.0, "flow": 3.0})
+    normal = RowVerdict("u", 0.0, 0.0, 4.0, values={"oil": 56.0, "flow": 3.0})
     rows = [normal]
     for minute in range(1, 8):
         sensors = (Sensor("flow", 2.0 + minute, -1.0, 2.0),) + ((Sensor("oil", 20.0, 4.5, 61.5),) if minute > 3 else ())
-        rows.append(Verdict("u", minute * MINUTE, 5.0 + minute, 4.0, 0.01 / minute, sensors[::-1]))
+        rows.append(RowVerdict("u", minute * MINUTE, 5.0 + minute, 4.0, 0.01 / minute, sensors[::-1]))
     (alarm,) = [event.alarm for event in book.update(rows) if event.kind == "raised"]
     assert alarm is not None
     assert (alarm.since, alarm.raised, alarm.cause) == (60.0, 240.0, "oil high")
@@ -283,8 +285,7 @@ def test_an_alarm_worked_by_people() -> None:
         lambda: book.act("unshelve", "unit1-1", "Ada", 200),
         lambda: book.act("in_service", "unit1-1", "Ada", 200),
         lambda: book.silence("*", "Ada", 200, until=100),
-        lambda: book.unsilence("silence~1", "Ada", 200),
-        lambda: book.update([Verdict("u", float("nan"))]),
+        lambda: book.update([RowVerdict("u", float("nan"))]),
         lambda: book.advance(float("inf")),
     ):
         with pytest.raises(AlarmError):

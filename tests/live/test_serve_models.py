@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from functools import cache
@@ -219,7 +220,8 @@ def test_files_of_old_versions_are_bounded(tmp_path):
     store = Store(tmp_path / "live.db")
     with store.transaction():
         for number in range(40):
-            store.add_model(record.id, f"digest {number}", b"model", "x.penstock", "Ada", 0.0)
+            data = b"model %d" % number
+            store.add_model(record.id, hashlib.sha256(data).hexdigest(), data, "x.penstock", "Ada", 0.0)
     kept = [version for version, each in store.models(record.id).items() if _is_kept(store, each.digest)]
     store.close()
     assert kept == [1, *range(22, 42)], "that in use, and the newest 20"

@@ -63,8 +63,17 @@ def test_the_description_has_every_endpoint_and_they_answer(server):
         if each.method == "GET" and each.path != "/api/v1/events":
             path = re.sub(r"\{(\w+)(:path)?\}", lambda found: {"asset": "unit1", "alarm": alarm}[found[1]], each.path)
             assert client("GET", path)[0] == 200, path
-            for parameter in each.parameters:  # each is known and checked, or is a text
-                assert client("GET", f"{path}?{parameter.name}=x")[0] in (200, 400, 404), parameter
+            for parameter in each.parameters:  # each is checked, or is a text
+                wrong = ["x", "-1", "1e99", "nan", "1.5" if parameter.kind == "integer" else "x"]
+                texts = parameter.kind in ("string", "array") and not parameter.choices
+                for text in ["x"] if texts else wrong:
+                    status = client("GET", f"{path}?{parameter.name}={text}")[0]
+                    assert status == (400 if not texts else 404 if parameter.name == "sensor" else 200), parameter
+
+
+def test_a_method_that_is_not_there_is_answered_with_those_that_are(server):
+    status, _, headers = Client(server.url)("TRACE", "/healthz", whole=True)
+    assert (status, {*headers["allow"].split(", ")}) == (405, {"GET", "HEAD"})
 
 
 def test_an_alarm_says_since_when_which_sensors_and_what_was_expected(server):
@@ -289,6 +298,9 @@ def test_times_and_numbers_of_line_protocol_with_thousands_of_digits(tmp_path):
         ("alarms/none/shelve", {"hours": "soon"}, 400),
         ("alarms/none/comment", {"comment": "x" * 3000}, 400),
         ("alarms/none/comment", {"colour": "red"}, 400),
+        ("alarms/none/comment", {"comment": False}, 400),
+        ("assets/unit1/models/use", {"version": 1.5}, 400),
+        ("assets/unit1/models/use", {"version": True}, 400),
         ("silences", {"pattern": "*"}, 400),
         ("labels/none/withdraw", {}, 404),
     ],
@@ -309,6 +321,7 @@ def test_events_come_when_something_was_committed(tmp_path):
             found = next(json.loads(line[6:]) for line in stream if line.startswith(b'data: {"'))
         assert found["assets"]["unit1"][:2] == [200, 1767225600.0 + 799]
         assert found["changes"][0]["kind"] == "raised"
+        wait_for(lambda: not server.api.hub.count)  # a page that was closed is forgotten
 
 
 WHO = {

@@ -55,7 +55,7 @@ def report(
 def _lines(file: Path, record: Any, load: Any, operators: int) -> list[str]:
     from penstock._messages import counted, duration_in_words
     from penstock.cli._console import printable
-    from penstock.live.alarms import alarm_in_words
+    from penstock.live.alarm_records import alarm_in_words
 
     first, last = (record.clock.text(time) for time in (record.start, record.end))
     span = "" if first is None else f", {first} to {last}"

@@ -8,8 +8,8 @@ TYPE_CHECKING = False  # as in `typing`, whose import takes longer than this mod
 if TYPE_CHECKING:
     from typing import Any
 
+    from penstock.live.alarm_records import RowVerdict as RowVerdict
     from penstock.live.alarms import AlarmBook as AlarmBook
-    from penstock.live.alarms import Verdict as Verdict
     from penstock.live.monitor import Counts as Counts
     from penstock.live.monitor import Monitor as Monitor
     from penstock.live.monitor import Observer as Observer
@@ -23,7 +23,7 @@ _HOMES = {
     "Counts": "monitor",
     "Monitor": "monitor",
     "Observer": "monitor",
-    "Verdict": "alarms",
+    "RowVerdict": "alarm_records",
     "WatchOptions": "options",
     "with_names": "scorers",
 }

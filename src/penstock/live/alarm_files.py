@@ -14,7 +14,8 @@ from typing import Any
 
 from penstock._types import FloatArray
 from penstock.io import InputError, TimeReader
-from penstock.live.alarms import AlarmBook, Change, Event, Sensor, Verdict
+from penstock.live.alarm_records import Change, Event, RowVerdict, Sensor
+from penstock.live.alarms import AlarmBook
 from penstock.live.options import AlarmRules
 
 ROW_SECONDS = 60.0  # from one row to the next, where there is no time
@@ -145,7 +146,7 @@ def _reader_of_verdicts(path: Path) -> TimeReader | None:
     return TimeReader.learn(times) if times else None
 
 
-def _verdict(record: dict[str, Any], asset: str, clock: AlarmClock) -> Verdict:
+def _verdict(record: dict[str, Any], asset: str, clock: AlarmClock) -> RowVerdict:
     """Return the verdict of a line of `penstock watch`."""
     read = None
     if "time" in record and clock.reader is not None:
@@ -154,6 +155,6 @@ def _verdict(record: dict[str, Any], asset: str, clock: AlarmClock) -> Verdict:
     score, threshold = (None if record[name] is None else float(record[name]) for name in ("score", "threshold"))
     sensors = [Sensor(name, 1.0, residual) for name, residual in record["variables"].items()] if record["flag"] else []
     reason = record.get("reason", "")
-    return Verdict(
+    return RowVerdict(
         asset, time, score, threshold, None, tuple(sensors), None, reason, reason != "the row has no reading"
     )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from penstock.live.alarms import Alarm, Change
+from penstock.live.alarm_records import Alarm, Change
 
 _PERIOD, _HOUR, _DAY = 600.0, 3600.0, 86_400.0
 _FLOOD = 10  # more alarms in 10 minutes are a flood
@@ -94,9 +94,10 @@ def alarm_load(
     The record goes from `start` to `end` in seconds (the first and last change if None). Alarms that were shelved,
     suppressed, out of service, silenced or inhibited were not shown.
 
-    >>> from penstock.live.alarms import AlarmBook, Verdict
+    >>> from penstock.live.alarm_records import RowVerdict
+    >>> from penstock.live.alarms import AlarmBook
     >>> book = AlarmBook()
-    >>> changes = book.update(Verdict("a", 60.0 * row, 9.0 * (row % 100 > 50), 4.0) for row in range(1440))
+    >>> changes = book.update(RowVerdict("a", 60.0 * row, 9.0 * (row % 100 > 50), 4.0) for row in range(1440))
     >>> load = alarm_load([each for each in changes if isinstance(each, Change)], 0.0, 86_400.0)
     >>> load.alarms, load.shown, load.mean_day
     (1, 14, 14.0)

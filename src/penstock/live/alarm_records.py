@@ -65,7 +65,7 @@ class SensorReadings(Mapping[str, float]):
 
 
 @dataclass(frozen=True)
-class Verdict:
+class RowVerdict:
     """What a model says of one row of one asset.
 
     Parameters
@@ -92,7 +92,7 @@ class Verdict:
 
     Examples
     --------
-    >>> verdict = Verdict("plant1/pump3", 60.0, score=4.0, threshold=2.5)
+    >>> verdict = RowVerdict("plant1/pump3", 60.0, score=4.0, threshold=2.5)
     >>> verdict.score > verdict.threshold, verdict.has_data
     (True, True)
     """
@@ -111,7 +111,7 @@ class Verdict:
     def out_of_usual(self) -> Pattern:
         """Return the pattern of the row.
 
-        >>> Verdict("a", 0.0, 5.0, 4.0, sensors=(Sensor("oil", 3.0, 4.5), Sensor("flow", 2.0, -0.1))).out_of_usual()
+        >>> RowVerdict("a", 0.0, 5.0, 4.0, sensors=(Sensor("oil", 3.0, 4.5), Sensor("flow", 2.0, -0.1))).out_of_usual()
         {'oil': 3.0, 'flow': -2.0}
         """
         if self.pattern is not None:
@@ -178,7 +178,7 @@ class Alarm:
     raised, ended : when it last became active, and when it last ended, after the off-delay; None while it is active.
     occurrences : how often it became active: fragments of one incident are one alarm.
     score, threshold : the highest score in terms of its threshold, and that threshold.
-    expected_by_chance : of the highest score, see `Verdict`.
+    expected_by_chance : of the highest score, see `RowVerdict`.
     sensors : the most evidence first.
     acknowledged_by, acknowledged_at : "" and None if it is not acknowledged.
     reason, comment : of the last action that had them.
@@ -224,9 +224,10 @@ class Alarm:
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> Alarm:
-        """Return the alarm of `as_dict`; ValueError, TypeError or LookupError if it is none."""
+        """Return the alarm of `as_dict`, or of a store; ValueError, TypeError or LookupError if it is none."""
+        plain = {name: value for name, value in record.items() if name != "open"}
         state = AlarmState(**dict.fromkeys(record["state"], True))
-        return cls(**{**record, "state": state, "sensors": tuple(AlarmSensor(**each) for each in record["sensors"])})
+        return cls(**{**plain, "state": state, "sensors": tuple(AlarmSensor(**each) for each in record["sensors"])})
 
 
 @dataclass(frozen=True)

@@ -32,39 +32,18 @@ from penstock.live.alarm_records import (
     Change,
     Event,
     Notification,
+    RowVerdict,
     Sensor,
     SensorReadings,
     Silence,
-    Verdict,
-    alarm_in_words,
 )
 from penstock.live.options import AlarmRules
-
-__all__ = [
-    "ACTIONS",
-    "ALARM",
-    "NO_DATA",
-    "STALE_MODEL",
-    "Alarm",
-    "AlarmBook",
-    "AlarmError",
-    "AlarmRules",
-    "AlarmSensor",
-    "AlarmState",
-    "Change",
-    "Event",
-    "Notification",
-    "Sensor",
-    "SensorReadings",
-    "Silence",
-    "Verdict",
-    "alarm_in_words",
-]  # fmt: skip
 
 _MOST_SENSORS = 12  # of an alarm
 _STRONGER = 2.0  # times the evidence: other sensors are a cause of their own
 _STEPS = 9  # the last ones, whose median is the usual step
 _FEWEST_STEPS = 3
+_MOST_SILENCES = 1000  # at once
 _FARTHEST = 1e12  # seconds: beyond, adding a second or a day to a time may not change it, and timers would never end
 _Said = tuple[str, str, str]  # who, reason and comment of an action
 _UNSAID: _Said = ("", "", "")
@@ -135,7 +114,7 @@ class AlarmBook:
     Examples
     --------
     >>> book = AlarmBook(AlarmRules(on_delay="5min"))
-    >>> rows = [Verdict("unit1", 60.0 * minute, score=9.0 * (minute > 2), threshold=4.0) for minute in range(12)]
+    >>> rows = [RowVerdict("unit1", 60.0 * minute, score=9.0 * (minute > 2), threshold=4.0) for minute in range(12)]
     >>> [(event.kind, event.time) for event in book.update(rows)]
     [('raised', 480.0), ('new', 510.0)]
     >>> [alarm.id for alarm in book.active()]
@@ -168,7 +147,7 @@ class AlarmBook:
 
     # What comes from the stream.
 
-    def update(self, verdicts: Iterable[Verdict]) -> list[Event]:
+    def update(self, verdicts: Iterable[RowVerdict]) -> list[Event]:
         """Take verdicts in the order in which they came; timers that are due before each of them come first."""
         every = list(verdicts)
         for verdict in every:
@@ -267,22 +246,14 @@ class AlarmBook:
         _check_person(who)
         if not now < until < math.inf:
             raise AlarmError("A silence must end at a time in the future.")
+        if len(self._silences) >= _MOST_SILENCES:
+            raise AlarmError(f"There are {_MOST_SILENCES} silences already; wait until some have ended.")
         self._pass_time(now)
         self._silence_numbers += 1
         made = Silence(f"silence~{self._silence_numbers}", pattern, until, who, reason)
         self._silences[made.id] = made
         self._due = min(self._due, until)
         self._events.append(Change(f"{made.id}.1", self._clock, "silenced", pattern, None, None, who, reason, comment))
-        return self._taken()
-
-    def unsilence(self, silence_id: str, who: str, now: float, reason: str = "", comment: str = "") -> list[Event]:
-        """End a silence."""
-        _check_person(who)
-        if silence_id not in self._silences:
-            raise AlarmError(f"There is no silence {silence_id!r:.80}, or it has ended.")
-        self._pass_time(now)
-        if silence_id in self._silences:  # else it has ended in the meantime
-            self._end_silence(silence_id, now, (who, reason, comment))
         return self._taken()
 
     # What there is.
@@ -300,10 +271,6 @@ class AlarmBook:
     def active(self) -> list[Alarm]:
         """Return those that are active."""
         return [alarm for alarm in self._alarms.values() if alarm.state.active]
-
-    def silences(self) -> list[Silence]:
-        """Return the silences that have not ended."""
-        return list(self._silences.values())
 
     def quiet(self, alarm: Alarm) -> str:
         """Return why an alarm is not notified, such as "shelved", "silenced" or "rare but normal"; "" if it is."""
@@ -356,7 +323,7 @@ class AlarmBook:
 
     # One row of one asset.
 
-    def _take(self, verdict: Verdict) -> None:
+    def _take(self, verdict: RowVerdict) -> None:
         asset = self._assets.get(verdict.asset)
         if asset is None:
             asset = self._assets[verdict.asset] = _Asset(verdict.time)
@@ -380,7 +347,7 @@ class AlarmBook:
             if not active and verdict.values:
                 asset.before = verdict.values
 
-    def _follow(self, asset: _Asset, verdict: Verdict) -> float:
+    def _follow(self, asset: _Asset, verdict: RowVerdict) -> float:
         """Return the time of a row: not before the last one, but where the clock was set back all begins anew."""
         if verdict.time < asset.time - self._patience(asset):
             asset.candidate, asset.data, asset.time = None, None, verdict.time
@@ -401,7 +368,7 @@ class AlarmBook:
                 self._end(alarm, time)
 
     def _take_high(
-        self, verdict: Verdict, asset: _Asset, time: float, named: list[Sensor], active: list[Alarm]
+        self, verdict: RowVerdict, asset: _Asset, time: float, named: list[Sensor], active: list[Alarm]
     ) -> None:
         """Take a row above the threshold: part of the active alarms with one of its sensors, else of the candidate."""
         leading = {sensor.name for sensor in named[:LEADING]}
@@ -546,9 +513,9 @@ class AlarmBook:
         changed = replace(alarm, shelved_until=None, state=replace(alarm.state, shelved=False))
         self._change("unshelved", changed, alarm.state, time)
 
-    def _end_silence(self, silence_id: str, time: float, said: _Said = _UNSAID) -> None:
+    def _end_silence(self, silence_id: str, time: float) -> None:
         ended = self._silences.pop(silence_id)
-        self._events.append(Change(f"{silence_id}.2", time, "silence ended", ended.pattern, None, None, *said))
+        self._events.append(Change(f"{silence_id}.2", time, "silence ended", ended.pattern, None, None))
         self._note_groups(time)
 
     def _change(self, kind: str, alarm: Alarm, before: AlarmState | None, time: float, said: _Said = _UNSAID) -> None:

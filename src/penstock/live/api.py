@@ -31,7 +31,7 @@ from penstock.explain import NORMAL, REASONS, find_known, labels_of, likeness
 from penstock.io import Batch, TableError, as_zone, need_pyarrow
 from penstock.io.sinks import format_verdicts
 from penstock.live.alarm_load import alarm_load
-from penstock.live.alarms import Alarm, Change, alarm_in_words
+from penstock.live.alarm_records import Alarm, Change, alarm_in_words
 from penstock.live.assets import Asset, known_labels
 from penstock.live.connectors import as_lines
 from penstock.live.nearest import nearest_normal
@@ -50,9 +50,7 @@ MAY = {  # by the role that an endpoint needs: the roles that have it
     "engineer": {"engineer"},
     "source": {"source", "engineer"},
 }
-_MOST_POINTS = 5000
 _LAST_DAY = 29_585  # the end of 2050, in days since 1970
-_MOST_EXPORTED = 1_000_000  # rows
 _COUNTS = {
     "samples": "Rows that were judged.",
     "flagged": "Rows above the threshold.",
@@ -77,11 +75,70 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter in the query: its type is that of JSON."""
+    """A parameter of the query, or a field of a JSON body: its type is that of JSON.
+
+    default : its value where it is absent; a text of the query is compared with `choices`, if there are any.
+    least, most : bounds of a number, most characters of a text, most values of an array of texts.
+    """
 
     name: str
     kind: str
     text: str
+    default: Any = None
+    least: float = 0
+    most: float = 1000
+    choices: tuple[str, ...] = ()
+
+    def schema(self) -> dict[str, Any]:
+        """Return how the OpenAPI description says what it may be."""
+        bounds: dict[str, Any] = {}
+        if self.kind in ("integer", "number"):
+            bounds = {"minimum": self.least, "maximum": self.most}
+        elif self.kind == "string":
+            bounds = {"enum": list(self.choices)} if self.choices else {"maxLength": self.most}
+        elif self.kind == "array":
+            bounds = {"items": {"type": "string"}, "maxItems": self.most}
+        return {"type": self.kind, **bounds, "description": self.text}
+
+    def in_query(self, texts: Sequence[str]) -> Any:
+        """Return its value in a query, where it has these texts; a `RefusedError` if it cannot be."""
+        if self.kind == "array":
+            return self.checked([text for text in texts if text])
+        if not texts:
+            return self.default
+        value: Any = texts[-1]
+        if self.kind == "boolean":
+            value = {"1": True, "true": True, "0": False, "false": False}.get(value)
+        elif self.kind != "string":
+            try:
+                value = float(value)
+            except ValueError:
+                value = math.nan
+            value = int(value) if self.kind == "integer" and value.is_integer() else value
+        return self.checked(value)
+
+    def checked(self, value: Any) -> Any:
+        """Return a value; a `RefusedError` if it cannot be."""
+        if self.kind in ("integer", "number"):
+            kinds = int if self.kind == "integer" else int | float
+            if isinstance(value, bool) or not isinstance(value, kinds) or not self.least <= value <= self.most:
+                whole = "whole " if self.kind == "integer" else ""
+                raise RefusedError(f"{self.name} must be a {whole}number from {self.least:g} to {self.most:g}.")
+        elif self.kind == "boolean":
+            if type(value) is not bool:
+                raise RefusedError(f"{self.name} must be true or false.")
+        elif self.kind == "array":
+            if len(value) > self.most:
+                raise RefusedError(f"{self.name} may come {self.most:g} times at most.")
+        else:
+            if not isinstance(value, str) or len(value) > self.most:
+                raise RefusedError(f"{self.name} must be a text of at most {self.most:g} characters.")
+            odd = odd_character(value)
+            if odd is not None:
+                raise RefusedError(f"{self.name} holds {odd}, which is no character of a text.")
+            if self.choices and value not in self.choices:
+                raise RefusedError(f"{self.name} must be {' or '.join(self.choices)}.")
+        return value
 
 
 @dataclass(frozen=True)
@@ -89,7 +146,8 @@ class Endpoint:
     """One method of one path of the API.
 
     role : who may use it; None: anybody.
-    body : the fields of a JSON body and what they mean; a type of content: another body.
+    parameters : of the query.
+    body : the fields of a JSON body; types of content: another body.
     """
 
     method: str
@@ -98,7 +156,17 @@ class Endpoint:
     summary: str
     run: Callable[[Api, Request], Any]
     parameters: tuple[Parameter, ...] = ()
-    body: Mapping[str, str] | tuple[str, ...] | None = None
+    body: tuple[Parameter, ...] | tuple[str, ...] = ()
+
+    @property
+    def fields(self) -> tuple[Parameter, ...]:
+        """The fields of a JSON body, which is then a command."""
+        return tuple(each for each in self.body if isinstance(each, Parameter))
+
+    async def given(self, request: Request) -> dict[str, Any]:
+        """Return what a request gives for each parameter and field; a `RefusedError` for what cannot be."""
+        query = {each.name: each.in_query(request.query_params.getlist(each.name)) for each in self.parameters}
+        return query if not self.fields else {**query, **_read_fields(await _json_body(request), self.fields)}
 
 
 class PlainJson(JSONResponse):
@@ -222,18 +290,14 @@ class Api:
 
     def series(self, request: Request) -> dict[str, Any]:
         """Return scores and readings of the last hours; of each stretch the row with the highest score."""
-        asset, query = self._asset(request), request.query_params
-        hours, points = _number(query, "hours", 8.0), int(_number(query, "points", 600.0))
-        after = int(_number(query, "after", 0.0))
-        names = [name for name in query.getlist("sensor") if name]
+        asset, given = self._asset(request), request.scope["given"]
+        points, after, names = given["points"], given["after"], given["sensor"]
         record = asset.record
         known = {name for each in self._versions(record.name).values() for name in each.columns or ()}
         unknown = [name for name in names if name not in known]
         if unknown:
             raise RefusedError(f"There is no sensor {unknown[0]!r:.80}.", 404)
-        if not 1 <= points <= _MOST_POINTS or len(names) > 50:
-            raise RefusedError(f"points must be 1 to {_MOST_POINTS}, and there may be 50 sensors.")
-        since = -math.inf if record.newest is None else record.newest - 3600 * hours
+        since = -math.inf if record.newest is None else record.newest - 3600 * given["hours"]
         none = np.empty(0, np.intp)
         parts: list[tuple[Any, ...]] = [(none, *np.empty((3, 0)), np.empty(0, np.bool_), none)]
         for block in self.store.verdicts(record.id, after=after, since=since):
@@ -289,19 +353,13 @@ class Api:
         }
 
     def verdicts(self, request: Request) -> list[dict[str, Any]]:
-        asset, query = self._asset(request), request.query_params
-        after, limit = int(_number(query, "after", 0.0)), int(_number(query, "limit", 1000.0))
-        if not 1 <= limit <= 100_000:
-            raise RefusedError("limit must be 1 to 100000.")
-        return verdict_records(self.service, asset.record.name, after, limit)
+        given = request.scope["given"]
+        return verdict_records(self.service, self._asset(request).record.name, given["after"], given["limit"])
 
     def export(self, request: Request) -> Response:
-        asset, query = self._asset(request), request.query_params
-        after, limit = int(_number(query, "after", 0.0)), int(_number(query, "limit", 100_000.0))
-        kind = query.get("format", "csv")
-        if kind not in ("csv", "parquet") or not 1 <= limit <= _MOST_EXPORTED:
-            raise RefusedError(f"format must be csv or parquet, and limit 1 to {_MOST_EXPORTED}.")
-        frame = export_frame(self.service, asset.record.name, after, limit)
+        asset, given = self._asset(request), request.scope["given"]
+        kind = given["format"]
+        frame = export_frame(self.service, asset.record.name, given["after"], given["limit"])
         name = re.sub(r"[^A-Za-z0-9._-]", "_", asset.record.name)
         headers = {"content-disposition": f'attachment; filename="{name}.{kind}"'}
         if kind == "csv":
@@ -355,9 +413,8 @@ class Api:
         return Response(generate_latest(registry), media_type="text/plain; version=0.0.4")
 
     def alarms(self, request: Request) -> list[dict[str, Any]]:
-        query = request.query_params
-        only_open, limit = query.get("open") in ("1", "true"), min(5000, int(_number(query, "limit", 500.0)))
-        found = self.store.alarms(only_open=only_open, asset=query.get("asset"), limit=limit)
+        given = request.scope["given"]
+        found = self.store.alarms(only_open=given["open"], asset=given["asset"], limit=given["limit"])
         return [_with_words(each) for each in found]
 
     def alarm(self, request: Request) -> dict[str, Any]:
@@ -369,7 +426,7 @@ class Api:
         others = [label for label in labels if (label.subject, label.since) != (identity, alarm["since"])]
         like = find_known(pattern, known_labels(others, [asset] if asset else []), alarm["asset"])
         known = None if like is None else {"label": like.as_dict(), "likeness": likeness(pattern, like.pattern)}
-        normal = None if asset is None else nearest_normal(self.store, asset, _as_alarm(alarm))
+        normal = None if asset is None else nearest_normal(self.store, asset, Alarm.from_dict(alarm))
         more: dict[str, Any] = {
             "history": self.store.changes(identity),
             "labels": mine,
@@ -385,11 +442,8 @@ class Api:
         return next(found, None)
 
     def load(self, request: Request) -> dict[str, Any]:
-        query = request.query_params
-        days, operators = _number(query, "days", 30.0), int(_number(query, "operators", 1.0))
-        if operators < 1:
-            raise RefusedError("operators must be a whole number ≥ 1.")
-        return self._load(days, operators)
+        given = request.scope["given"]
+        return self._load(given["days"], given["operators"])
 
     def _load(self, days: float, operators: int) -> dict[str, Any]:
         times = [asset.record.newest for asset in self.service.assets.values() if asset.record.newest is not None]
@@ -414,8 +468,8 @@ class Api:
     def audit(self, request: Request) -> list[dict[str, Any]]:
         return self.store.audit()
 
-    async def events(self, request: Request) -> Any:
-        return self.hub
+    async def events(self, request: Request) -> Response:
+        return self.hub.answer()
 
     async def openapi(self, request: Request) -> dict[str, Any]:
         return describe()
@@ -423,47 +477,41 @@ class Api:
     # Commands.
 
     async def act(self, request: Request) -> dict[str, Any]:
-        action, body = request.path_params["action"], await _json_body(request)
+        action, given = request.path_params["action"], request.scope["given"]
         if action not in (*OPERATOR_ACTIONS, *ENGINEER_ACTIONS):
             raise RefusedError(f"There is no action {action!r:.40}.", 404)
         if action in ENGINEER_ACTIONS and request.scope["role"] != "engineer":
             raise RefusedError(f"Only an engineer may do this ({action}).", 403)
-        hours = _hours(body)
-        given = {"reason": _text(body, "reason", 200), "comment": _text(body, "comment", 2000), "hours": hours}
-        who = _who(request, body)
-        _refuse_others(body, ("reason", "comment", "hours", "name"))
-        return await asyncio.wrap_future(self.service.act(action, request.path_params["alarm"], who, **given))
+        said = {name: given[name] for name in ("reason", "comment", "hours")}
+        return await asyncio.wrap_future(self.service.act(action, request.path_params["alarm"], _who(request), **said))
 
     async def silence(self, request: Request) -> list[dict[str, Any]]:
-        body = await _json_body(request)
-        _refuse_others(body, ("pattern", "reason", "hours", "name"))
-        hours, pattern = _hours(body), _text(body, "pattern", 100)
-        if hours is None or not pattern:
+        given = request.scope["given"]
+        if given["hours"] is None or not given["pattern"]:
             raise RefusedError("pattern and hours are needed.")
-        who = _who(request, body)
-        return await asyncio.wrap_future(self.service.silence(pattern, who, hours, _text(body, "reason", 200)))
+        silenced = self.service.silence(given["pattern"], _who(request), given["hours"], given["reason"])
+        return await asyncio.wrap_future(silenced)
 
     async def withdraw(self, request: Request) -> dict[str, Any]:
-        body = await _json_body(request)
-        _refuse_others(body, ("name",))
-        await asyncio.wrap_future(self.service.withdraw_label(request.path_params["label"], _who(request, body)))
+        await asyncio.wrap_future(self.service.withdraw_label(request.path_params["label"], _who(request)))
         return {"withdrawn": request.path_params["label"]}
 
     async def use_model(self, request: Request) -> dict[str, Any]:
-        body = await _json_body(request)
-        _refuse_others(body, ("version", "other_columns", "name"))
-        version, other = body.get("version"), body.get("other_columns", False)
-        if (version is not None and (type(version) is not int or version < 1)) or type(other) is not bool:
-            raise RefusedError("version must be a whole number ≥ 1, or absent; other_columns true or false.")
-        asset, who = self._asset(request), _who(request, body)
-        return await asyncio.wrap_future(self.service.use_model(asset.record.name, version, who, other_columns=other))
+        asset, given = self._asset(request), request.scope["given"]
+        version, other = given["version"], given["other_columns"]
+        switched = self.service.use_model(asset.record.name, version, _who(request), other_columns=other)
+        return await asyncio.wrap_future(switched)
 
     def _asset(self, request: Request) -> Asset:
         return self.service.asset(request.path_params["asset"])
 
 
-_COMMENT = {"reason": "why, in a word", "comment": "anything else", "name": "who does it, where there are no tokens"}
-_SHELVED = {"hours": "for so long, in the data's time; absent: until the alarm has ended"}
+_HOURS = "for so long, in the data's time"
+_NAME = Parameter("name", "string", "who does it, where there are no tokens", "", most=80)
+_REASON = Parameter("reason", "string", "why, in a word", "", most=200)
+_COMMENT = Parameter("comment", "string", "anything else", "", most=2000)
+_SHELVED = Parameter("hours", "number", f"{_HOURS}; absent: until the alarm has ended", least=0.001, most=8784)
+_AFTER = Parameter("after", "integer", "rows after this number; 0", 0, most=1e12)
 ENDPOINTS = (
     Endpoint("GET", "/healthz", None, "Whether rows are accepted (200) or not (503).", Api.health),
     Endpoint("GET", "/openapi.json", None, "This description.", Api.openapi),
@@ -472,46 +520,49 @@ ENDPOINTS = (
     Endpoint("GET", "/api/v1/events", "viewer", "Server-sent events: what each commit has changed.", Api.events),
     Endpoint("GET", "/api/v1/assets", "viewer", "All assets with the newest verdict and open alarms.", Api.assets),
     Endpoint("GET", "/api/v1/alarms", "viewer", "Alarms, the newest first.", Api.alarms, (
-        Parameter("open", "boolean", "only those that are not closed"),
+        Parameter("open", "boolean", "only those that are not closed", False),
         Parameter("asset", "string", "only of this asset"),
-        Parameter("limit", "integer", "at most so many; 500"),
+        Parameter("limit", "integer", "at most so many; 500", 500, most=5000),
     )),
     Endpoint("GET", "/api/v1/alarms/{alarm}", "viewer", "One alarm, with the nearest normal situation.", Api.alarm),
     Endpoint("POST", "/api/v1/alarms/{alarm}/{action}", "operator",
         f"Work on an alarm: {', '.join(OPERATOR_ACTIONS)}; engineers also {', '.join(ENGINEER_ACTIONS)}.",
-        Api.act, (), {**_COMMENT, **_SHELVED}),
+        Api.act, (), (_REASON, _COMMENT, _SHELVED, _NAME)),
     Endpoint("POST", "/api/v1/silences", "operator", "Send no notifications of some assets for some hours.",
-        Api.silence, (), {"pattern": "of asset names, * for any text", "hours": "for so long", **_COMMENT}),
+        Api.silence, (), (
+        Parameter("pattern", "string", "of asset names, * for any text", "", most=100),
+        Parameter("hours", "number", _HOURS, least=0.001, most=8784), _REASON, _NAME,
+    )),
     Endpoint("GET", "/api/v1/load", "viewer", "How much alarms ask of operators, against usual targets.", Api.load, (
-        Parameter("days", "number", "of the data's time; 30"),
-        Parameter("operators", "integer", "who share the load; 1"),
+        Parameter("days", "number", "of the data's time; 30", 30.0, most=1e6),
+        Parameter("operators", "integer", "who share the load; 1", 1, least=1, most=10_000),
     )),
     Endpoint("GET", "/api/v1/labels", "viewer", "What people said of alarms; labels taken back too.", Api.labels),
     Endpoint("GET", "/api/v1/labels.jsonl", "viewer", "The same as a file for penstock refit.", Api.label_lines),
-    Endpoint("POST", "/api/v1/labels/{label}/withdraw", "operator", "Take back a label.", Api.withdraw, (),
-        {"name": _COMMENT["name"]}),
+    Endpoint("POST", "/api/v1/labels/{label}/withdraw", "operator", "Take back a label.", Api.withdraw, (), (_NAME,)),
     Endpoint("GET", "/api/v1/audit", "viewer", "Who did what, the newest first.", Api.audit),
     Endpoint("POST", "/api/v1/assets/{asset:path}/samples", "source",
         "Bring rows; answered when they are scored and on the disk.", Api.add_samples, (), tuple(_KINDS)),
     Endpoint("GET", "/api/v1/assets/{asset:path}/series", "viewer", "Scores and readings of the last hours.",
         Api.series, (
-        Parameter("hours", "number", "of the data's time; 8"),
-        Parameter("points", "integer", "at most so many, of each stretch the row with the highest score; 600"),
-        Parameter("after", "integer", "only rows after this number"),
-        Parameter("sensor", "string", "readings of this sensor too; may be repeated"),
+        Parameter("hours", "number", "of the data's time; 8", 8.0, most=1e8),
+        Parameter("points", "integer", "at most so many, of each stretch the row with the highest score; 600", 600,
+            least=1, most=5000),
+        _AFTER,
+        Parameter("sensor", "array", "readings of this sensor too; may be repeated", most=50),
     )),
     Endpoint("GET", "/api/v1/assets/{asset:path}/verdicts", "viewer", "All verdicts, row by row.", Api.verdicts, (
-        Parameter("after", "integer", "rows after this number"), Parameter("limit", "integer", "at most so many; 1000"),
+        _AFTER, Parameter("limit", "integer", "at most so many; 1000", 1000, least=1, most=100_000),
     )),
     Endpoint("GET", "/api/v1/assets/{asset:path}/export", "viewer", "Verdicts and readings as a file.", Api.export, (
-        Parameter("format", "string", "csv or parquet; csv"), Parameter("after", "integer", "rows after this number"),
-        Parameter("limit", "integer", "at most so many rows; 100000"),
+        Parameter("format", "string", "csv or parquet; csv", "csv", choices=("csv", "parquet")), _AFTER,
+        Parameter("limit", "integer", "at most so many rows; 100000", 100_000, least=1, most=1_000_000),
     )),
     Endpoint("GET", "/api/v1/assets/{asset:path}/models", "viewer", "All versions of its model.", Api.models),
     Endpoint("POST", "/api/v1/assets/{asset:path}/models/use", "engineer",
         "Score by another version of the model from now on.", Api.use_model, (),
-        {"version": "which one; absent: the one in use before", "name": _COMMENT["name"],
-         "other_columns": "true: a model of other columns is meant"}),
+        (Parameter("version", "integer", "which one; absent: the one in use before", least=1, most=1e9),
+         Parameter("other_columns", "boolean", "true: a model of other columns is meant", False), _NAME)),
     Endpoint("GET", "/api/v1/assets/{asset:path}/quarantine", "viewer",
         "Rows that could not be scored, and why, the newest first.", Api.quarantine),
     Endpoint("GET", "/api/v1/assets/{asset:path}", "viewer", "One asset: columns, model, counts.", Api.asset),
@@ -547,9 +598,10 @@ def describe() -> dict[str, Any]:
     """Return the OpenAPI description of all endpoints."""
     paths: dict[str, dict[str, Any]] = {}
     for each in ENDPOINTS:
-        names = re.findall(r"\{(\w+)", each.path)
-        given = [{"name": n, "in": "path", "required": True, "schema": {"type": "string"}} for n in names]
-        given += [_described(p.name, "query", p.text, p.kind) for p in each.parameters]
+        kinds: dict[str, Any] = {name: {"type": "string"} for name in re.findall(r"\{(\w+)", each.path)}
+        kinds |= {"action": {"enum": [*OPERATOR_ACTIONS, *ENGINEER_ACTIONS]}} if "action" in kinds else {}
+        given = [{"name": n, "in": "path", "required": True, "schema": kind} for n, kind in kinds.items()]
+        given += [{"name": p.name, "in": "query", "schema": p.schema()} for p in each.parameters]
         entry: dict[str, Any] = {
             "summary": each.summary,
             "operationId": each.run.__name__,
@@ -559,13 +611,17 @@ def describe() -> dict[str, Any]:
         if each.role is not None:
             entry["security"] = [{"token": []}]
             entry["description"] = f"For the role {each.role}."
-        if isinstance(each.body, tuple):
-            entry["requestBody"] = {"content": {kind: {} for kind in each.body}}
-            given += [_described(name, "header", text, "string") for name, text in _SEQUENCE_HEADERS.items()]
-        elif each.body is not None:
-            fields = {name: {"description": text} for name, text in each.body.items()}
-            schema = {"type": "object", "properties": fields}
-            entry["requestBody"] = {"content": {"application/json": {"schema": schema}}}
+        if each.fields:
+            fields = {field.name: field.schema() for field in each.fields}
+            schema = {"type": "object", "properties": fields, "additionalProperties": False}
+            entry["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
+            text = "1: other sites cannot send it"
+            header = {"name": "Penstock-Command", "in": "header", "required": True, "description": text}
+            given.append({**header, "schema": {"const": "1"}})
+        elif each.body:
+            entry["requestBody"] = {"required": True, "content": {str(kind): {} for kind in each.body}}
+            texts = {"schema": {"type": "string"}, "in": "header"}
+            given += [{"name": name, "description": text, **texts} for name, text in _SEQUENCE_HEADERS.items()]
         paths.setdefault(re.sub(r":path\}", "}", each.path), {})[each.method.lower()] = entry
     return {
         "openapi": "3.1.0",
@@ -573,10 +629,6 @@ def describe() -> dict[str, Any]:
         "paths": paths,
         "components": {"securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
     }
-
-
-def _described(name: str, place: str, text: str, kind: str) -> dict[str, Any]:
-    return {"name": name, "in": place, "description": text, "schema": {"type": kind}}
 
 
 def verdict_records(service: Service, asset: str, after: int = 0, limit: int | None = None) -> list[dict[str, Any]]:
@@ -619,12 +671,8 @@ def export_frame(service: Service, asset: str, after: int = 0, limit: int = 100_
     return whole.head(limit)
 
 
-def _as_alarm(record: dict[str, Any]) -> Alarm:
-    return Alarm.from_dict({name: value for name, value in record.items() if name != "open"})
-
-
 def _with_words(alarm: dict[str, Any]) -> dict[str, Any]:
-    known = _as_alarm(alarm)
+    known = Alarm.from_dict(alarm)
     return {**alarm, "words": alarm_in_words(known), "moved_first": list(known.moved_first)}
 
 
@@ -642,16 +690,6 @@ def _plain(values: Any) -> list[float | None]:
     return [value if math.isfinite(value) else None for value in values.tolist()]
 
 
-def _number(query: Mapping[str, str], name: str, default: float) -> float:
-    try:
-        value = float(query.get(name, default))
-    except ValueError:
-        value = math.nan
-    if not 0 <= value < 1e12:
-        raise RefusedError(f"{name} must be a number ≥ 0.")
-    return value
-
-
 async def _json_body(request: Request) -> dict[str, Any]:
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise RefusedError("The content type must be application/json.", 415)
@@ -664,32 +702,18 @@ async def _json_body(request: Request) -> dict[str, Any]:
     return body
 
 
-def _refuse_others(body: Mapping[str, Any], known: Sequence[str]) -> None:
+def _read_fields(body: Mapping[str, Any], fields: Sequence[Parameter]) -> dict[str, Any]:
+    """Return the value of each field, of texts without blanks that are not needed; null is absent."""
+    known = {each.name: each for each in fields}
     other = next((name for name in body if name not in known), None)
     if other is not None:
         raise RefusedError(f"{other!r:.40} is not known here; {', '.join(known)} are.")
+    found = {name: each.default for name, each in known.items()}
+    found |= {name: known[name].checked(value) for name, value in body.items() if value is not None}
+    return {name: " ".join(value.split()) if isinstance(value, str) else value for name, value in found.items()}
 
 
-def _text(body: Mapping[str, Any], name: str, most: int) -> str:
-    value = body.get(name) or ""
-    if not isinstance(value, str) or len(value) > most:
-        raise RefusedError(f"{name} must be a text of at most {most} characters.")
-    odd = odd_character(value)
-    if odd is not None:
-        raise RefusedError(f"{name} holds {odd}, which is no character of a text.")
-    return " ".join(value.split())
-
-
-def _hours(body: Mapping[str, Any]) -> float | None:
-    value = body.get("hours")
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 24 * 366:
-        raise RefusedError("hours must be a number above 0 and at most a year.")
-    return float(value)
-
-
-def _who(request: Request, body: Mapping[str, Any]) -> str:
+def _who(request: Request) -> str:
     """Return who acts: the name of the token, or on loopback without tokens the name that is given."""
     user: str = request.scope["user"]
-    return user or _text(body, "name", 80) or "local"
+    return user or request.scope["given"]["name"] or "local"

@@ -31,7 +31,8 @@ from penstock.io import (
     is_missing,
 )
 from penstock.live.alarm_files import AlarmClock
-from penstock.live.alarms import AlarmBook, Event, Notification, Verdict
+from penstock.live.alarm_records import Event, Notification, RowVerdict
+from penstock.live.alarms import AlarmBook
 from penstock.live.options import AlarmRules, WatchOptions
 from penstock.live.scorers import Scorer, Verdicts
 from penstock.live.store import AssetRecord, Judged, Readings, Store
@@ -46,6 +47,8 @@ _MOST_ROWS, _MOST_COLUMNS = 20_000, 2_000  # of a delivery: the others wait whil
 MOST_FAULTS = 20  # malformed lines that are named one by one
 _MOST_BAD = 5  # rows that cannot be scored, one after the other: then it is not the rows
 _MOST_LAYOUTS = 16  # of posted tables, remembered for each asset
+_LONGEST_HEADER, _LONGEST_NAME = 200_000, 1000  # of a posted table in bytes, and of a column in characters
+_MOST_SENDERS = 1000  # over HTTP, whose last number is remembered for each asset
 _NUMERIC_TIME = re.compile(rb'"(time|timestamp|date|datetime|ts?|t_stamp|_time)"\s*:\s*-?\d', re.IGNORECASE)
 _STATE_ROWS, _STATE_SECONDS = 5000, 30.0  # after which a model's state is saved
 
@@ -64,7 +67,7 @@ class ScoredBatch:
     batch: Batch
     readings: Readings | None = None
     judged: Judged | None = None
-    verdicts: list[Verdict] = field(default_factory=list)
+    verdicts: list[RowVerdict] = field(default_factory=list)
     unknown_texts: Iterable[tuple[str, str]] = ()
     refused: dict[int, str] = field(default_factory=dict)
     failed: dict[int, str] = field(default_factory=dict)
@@ -102,7 +105,7 @@ class Asset:
         self._table = scorer.table_options(options.table)
         self.layouts: dict[str, Any] = positions.pop("layouts", {})
         self.new_layout = self.new_columns = False
-        self._saved = time.time() - _STATE_SECONDS * (record.id % 10) / 10  # so that not all are saved at once
+        self._saved = time.monotonic() - _STATE_SECONDS * (record.id % 10) / 10  # so that not all are saved at once
         self._last: dict[str, Any] = {"score": None, "threshold": None, "reason": ""}
         self._lately: deque[bool] = deque(maxlen=_LATELY)  # of the last rows, which have a score
         self._ahead = options.seconds("max_ahead")
@@ -190,11 +193,14 @@ class Asset:
         if not header:
             raise InputError("There is no row in this.")
         columns = max(_MOST_COLUMNS, 2 * len(self.record.columns or self.scorer.variable_names))
+        is_json = header.startswith(b"{")
+        if not is_json and len(header) > _LONGEST_HEADER:
+            raise InputError(f"The first line may have {_LONGEST_HEADER:,} bytes at most; it has {len(header):,}.")
         if lines.count(b"\n") > _MOST_ROWS or max(map(header.count, (b",", b";", b"\t", b"|"))) > columns:
             most = f"{_MOST_ROWS:,} lines and {columns:,} columns"
             raise InputError(f"At most {most} are taken at once: send the others by themselves.")
         key = header[:4096].decode("utf-8", errors="replace")
-        if header.startswith(b"{"):  # senders write times in their own ways: as texts, or as numbers
+        if is_json:  # senders write times in their own ways: as texts, or as numbers
             key = "json, time as a number" if _NUMERIC_TIME.search(header[:4096]) else "json"
         reader = self._aligned(self._read_rows(_Lines(lines, source)))
         if key in self.layouts:
@@ -219,13 +225,29 @@ class Asset:
             raise InputError("There is no row in this, only a header.")
         return batch
 
+    def note_position(self, source: str, position: Any) -> dict[str, Any]:
+        """Note how far an input was read, and return what is new for the store; None: to be forgotten.
+
+        Only the last of those who send over HTTP are remembered: names cost them nothing.
+        """
+        self.positions.pop(source, None)  # so that the last are those that came last
+        self.positions[source] = position
+        senders = [name for name in self.positions if name.startswith("http ")]
+        forgotten = dict.fromkeys(senders[:-_MOST_SENDERS])
+        for name in forgotten:
+            del self.positions[name]
+        return {source: position, **forgotten}
+
     def _begin(self, columns: tuple[str, ...]) -> None:
         """Take the columns of the first rows; later ones must have the same."""
         known = self.record.columns
-        odd = next((name for name in columns if odd_character(name)), None)
-        if odd is not None and known is None and self.clock is None:  # a service shows names to others
-            raise InputError(f"The name {odd!a:.100} holds {odd_character(odd)}, which is no character of a text.")
         if known is None:
+            for name in columns if self.clock is None else ():  # a service shows names to others
+                if odd_character(name):
+                    held = f"holds {odd_character(name)}, which is no character of a text"
+                    raise InputError(f"The name {name!a:.100} {held}.")
+                if len(name) > _LONGEST_NAME:
+                    raise InputError(f"The name {name!a:.100} is longer than {_LONGEST_NAME:,} characters.")
             self.scorer.begin(columns)
             self.record.columns, self.new_columns = columns, True
         elif known != columns:
@@ -328,26 +350,27 @@ class Asset:
         time_of = {} if batch.times is None else {"time": batch.times[place]}
         return json.dumps({**time_of, **plain, **{name: texts[place] for name, texts in batch.texts.items()}})
 
-    def replay(self, store: Store) -> Iterator[tuple[float, int, list[Verdict]]]:
+    def replay(self, store: Store) -> Iterator[tuple[float, int, list[RowVerdict]]]:
         """Score again what was scored after the last saved state; yield when it came, the last row, and verdicts."""
         for block in store.readings(self.record.id, after=self.record.state_row):
             found = self._score(batch_of(block))
             yield block.received, block.first + len(block.values) - 1, self._verdicts(found, block.seconds)
 
-    def _verdicts(self, found: Verdicts, seconds: FloatArray) -> list[Verdict]:
+    def _verdicts(self, found: Verdicts, seconds: FloatArray) -> list[RowVerdict]:
         if not self.has_alarms:
             return []
         return found.for_alarms(self.record.name, seconds.tolist(), self.scorer.variable_names)
 
-    def state_is_due(self, now: float) -> bool:
+    def state_is_due(self) -> bool:
         """Return whether the state of the scorer is to be saved."""
-        return self.record.rows - self.record.state_row >= _STATE_ROWS or now - self._saved >= _STATE_SECONDS
+        many = self.record.rows - self.record.state_row >= _STATE_ROWS
+        return many or time.monotonic() - self._saved >= _STATE_SECONDS
 
-    def pack(self, now: float) -> None:
+    def pack(self) -> None:
         """Put the state of the scorer into the record."""
         state = self.scorer.state()
         self.record.state = None if state is None else state_to_bytes(_KIND, state)
-        self.record.state_row, self._saved = self.record.rows, now
+        self.record.state_row, self._saved = self.record.rows, time.monotonic()
         self._unsaved = None if self._unsaved is None else []
 
     def save_positions(self, store: Store) -> None:
@@ -415,7 +438,7 @@ class Book:
         """Return the time of the data's clock."""
         return time.time() if self._newest is None else self._newest + time.monotonic() - self._came
 
-    def take(self, asset: str, verdicts: Sequence[Verdict], row: int) -> list[Event]:
+    def take(self, asset: str, verdicts: Sequence[RowVerdict], row: int) -> list[Event]:
         """Take the verdicts up to this row of an asset."""
         events = self.named(self.book.update(verdicts))
         self.rows[asset] = max(row, self.rows.get(asset, 0))

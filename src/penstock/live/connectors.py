@@ -30,7 +30,7 @@ from typing import Any
 from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
 
 from penstock._parameters import ParameterError, check_choice
-from penstock.live.alarms import Alarm, alarm_in_words
+from penstock.live.alarm_records import Alarm, alarm_in_words
 from penstock.live.digest import DigestClock, digest_in_words, digest_page
 from penstock.live.options import OPCUA_POLICIES, AssetOptions, ServeOptions
 from penstock.live.runtime import Delivery, RefusedError
@@ -63,20 +63,30 @@ def as_lines(body: bytes, kind: str, columns: Sequence[str] = ()) -> bytes:
     if kind == "influx":
         return _influx_lines(body, frozenset(columns))
     try:
-        rows = json.loads(body)
+        rows = json.loads(body, object_pairs_hook=_object_once)
     except (ValueError, RecursionError) as error:
-        raise RefusedError(f"The body is not JSON: {error}.") from None
+        raise RefusedError(f"The body is not JSON, or a key comes twice: {error}.") from None
     if isinstance(rows, dict) and set(rows) == {"columns", "rows"}:
         names, table = rows["columns"], rows["rows"]
         if not isinstance(names, list) or not isinstance(table, list):
             raise RefusedError("columns and rows must be lists.")
+        if not all(isinstance(name, str) for name in names) or len({*names}) < len(names):
+            raise RefusedError("columns must be names, each of them once.")
         if not all(isinstance(row, list) and len(row) == len(names) for row in table):
             raise RefusedError(f"Each row must be a list of {len(names)} values, as there are columns.")
-        rows = [dict(zip(map(str, names), row, strict=True)) for row in table]
+        rows = [dict(zip(names, row, strict=True)) for row in table]
     rows = [rows] if isinstance(rows, dict) else rows
     if not isinstance(rows, list) or not rows:
         raise RefusedError('The body must be an object, a list of objects, or {"columns": […], "rows": [[…], …]}.')
     return "\n".join(map(json.dumps, rows)).encode()
+
+
+def _object_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON; ValueError if one of its keys comes twice: one of the readings would be lost."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("which of two readings is meant is not known")
+    return found
 
 
 _INFLUX = re.compile(
@@ -123,7 +133,7 @@ def _influx_value(text: str) -> Any:
         return text  # reported as not a number, with the name of the sensor
 
 
-class _Worker(ABC):
+class _Thread(ABC):
     """A thread of its own, which ends soon after `stopping` is set."""
 
     def __init__(self, name: str) -> None:
@@ -153,7 +163,7 @@ def _need(parameter: str, module: str, package: str, extra: str) -> Any:
         raise ParameterError(parameter, f" needs the package {package}: pip install 'penstock[{extra}]'") from None
 
 
-class Input(_Worker):
+class Input(_Thread):
     """Bring rows to an asset, in a thread of its own; what ends it by an error is tried again after a while.
 
     `name` is what it is called in messages.
@@ -589,7 +599,7 @@ def _publish(parts: SplitResult, message: Mapping[str, Any]) -> None:
         client.loop_stop()
 
 
-class Outbox(_Worker):
+class Outbox(_Thread):
     """Send what is in the outbox to targets of `make_targets`, in a thread of its own."""
 
     def __init__(self, service: Service, targets: Mapping[str, Send]) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from penstock._messages import duration_in_words
 from penstock.io import as_zone
 from penstock.live.alarm_load import alarm_load
-from penstock.live.alarms import STALE_MODEL, Alarm, Change, alarm_in_words
+from penstock.live.alarm_records import STALE_MODEL, Alarm, Change, alarm_in_words
 
 if TYPE_CHECKING:
     from penstock.live.service import Service
@@ -59,6 +59,8 @@ class DigestClock:
             mark = {"at": now, "change": self._service.store.changes_after(-1)[0]}
             self._service.post({}, digest=mark).result(30)
         moment = last_moment(self._options.digest, self._options.digest_hour, self._zone, now)
+        if mark["at"] > now + _DAY:  # noted by a clock that was wrong
+            mark = {**mark, "at": now}
         if moment > mark["at"]:
             digest, newest = make_digest(self._service, mark, now)
             mark = {"at": now, "change": newest}
@@ -102,7 +104,7 @@ def make_digest(service: Service, mark: Mapping[str, Any], now: float) -> tuple[
 
 def _entry(record: dict[str, Any], labels: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Return what is told of an alarm."""
-    alarm = Alarm.from_dict({name: value for name, value in record.items() if name != "open"})
+    alarm = Alarm.from_dict(record)
     said = [each["reason"] for each in labels if str(each["id"]).startswith(f"{alarm.id}~")]
     plain = {name: record[name] for name in ("id", "asset", "cause", "since", "ended", "state", "open")}
     return {**plain, "words": alarm_in_words(alarm), "labels": said}

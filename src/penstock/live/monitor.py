@@ -30,7 +30,7 @@ from penstock.io import (
     open_sink,
 )
 from penstock.live.alarm_files import AlarmClock, event_line, stream_name
-from penstock.live.alarms import Event
+from penstock.live.alarm_records import Event
 from penstock.live.assets import Asset, Book, ScoredBatch, known_labels
 from penstock.live.options import AlarmRules, WatchOptions
 from penstock.live.runtime import BatchReport, CycleWork, ModelShelf, Runtime
@@ -290,7 +290,7 @@ class Monitor(Runtime):
         """Read what has come, and do what follows from it."""
         now, work = self._begin_cycle(), CycleWork()
         may_commit = self._begun and not self._sealed
-        work.jobs += self._wanted_switches(now) if may_commit else []
+        work.jobs += self._wanted_switches() if may_commit else []
         batch = None if work.jobs else self.asset.read_file(self._room())
         if batch is not None:
             self._answered = False
@@ -374,8 +374,8 @@ class Monitor(Runtime):
             self._commit(now, work)
         else:
             asset.record.counts["quarantined"] += len(work.quarantined)
-            if asset.state_is_due(now):
-                asset.pack(now)  # so that few rows are to be scored again if the model fails on one
+            if asset.state_is_due():
+                asset.pack()  # so that few rows are to be scored again if the model fails on one
 
     def _commit(self, now: float, work: CycleWork | None = None) -> None:
         """Write all that is needed to go on from here, inside a transaction."""
@@ -390,7 +390,7 @@ class Monitor(Runtime):
             store.save_position(record.id, "settings", self._settings)
         for each in [] if work is None else work.quarantined:
             self._quarantine(*each, now)
-        asset.pack(now)
+        asset.pack()
         store.save_asset(record, with_state=True)
         asset.save_positions(store)
         for name, sink in self._sinks.items():

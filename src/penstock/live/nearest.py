@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from penstock._types import FloatArray
-from penstock.live.alarms import ALARM, Alarm
+from penstock.live.alarm_records import ALARM, Alarm
 from penstock.live.assets import Asset, batch_of, joined_batches
 from penstock.live.store import Store
 

@@ -27,6 +27,7 @@ _THRESHOLD_HELP = (
 )
 _THRESHOLD_DEFAULT = "conformal:rate=0.01, or the model's own"
 _ASSET_NAME = re.compile(r"[^\W/][\w. -]{0,39}(/[^\W/][\w. -]{0,39})?")
+_PARTS_OF_ASSETS = ("series", "verdicts", "export", "models", "quarantine")  # of their addresses in the API
 _MaxAhead = Annotated[Any, _in("--max-ahead", "A row may be dated so long after all before it; else it is malformed.")]
 _Step = Annotated[
     Any, _in("--step", "Rows are readings of single tags: put them on a clock with this step, such as 1min.")
@@ -374,6 +375,8 @@ class ServeOptions:
             if not _ASSET_NAME.fullmatch(name):
                 allowed = "1 to 40 letters, digits, blanks, - or _, also after a group and /"
                 raise ParameterError("asset", f" must be {allowed}; got {name!r:.100}.")
+            if name.rpartition("/")[2] in _PARTS_OF_ASSETS and "/" in name:
+                raise ParameterError("asset", f" {name!r} is the address of a part of {name.partition('/')[0]!r}.")
             asset.watch_options().check()
         self.rules.check()
 

@@ -21,7 +21,8 @@ from penstock.detection import FROM_DATA, Model, fit_model
 from penstock.explain import FAULT, NORMAL, SENSOR_DEFECT, Label, excluded_periods, joined_periods
 from penstock.io import AlignedSource, AnySource, Batch, InputError, RowSource, TableOptions, TimeReader, open_feed
 from penstock.live.alarm_files import ROW_SECONDS, AlarmClock
-from penstock.live.alarms import ALARM, Alarm, AlarmBook, Change
+from penstock.live.alarm_records import ALARM, Alarm, Change
+from penstock.live.alarms import AlarmBook
 from penstock.live.assets import batch_of
 from penstock.live.fitted import FittedScorer
 from penstock.live.options import AlarmRules, WatchOptions

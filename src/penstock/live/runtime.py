@@ -26,7 +26,7 @@ from typing import Any
 from penstock._messages import listed
 from penstock.explain import Label
 from penstock.io import BadLine, Batch, TableOptions
-from penstock.live.alarms import Event
+from penstock.live.alarm_records import Event
 from penstock.live.assets import Asset, Book, ScoredBatch, known_labels
 from penstock.live.options import WatchOptions
 from penstock.live.scorers import Scorer, scorer_maker
@@ -141,7 +141,8 @@ class ModelShelf:
         version, now = record.version, time.time()
         if not version or record.configured != digest:
             version = store.add_model(record.id, digest, data, str(options.model or ""), "penstock", now)
-            store.configure_asset(record, digest)
+            record.configured = digest
+            store.save_asset(record, with_state=False)
         mine = store.models(record.id)[version]
         if mine.digest != digest:
             where = f"version {version} is in use since a switch, not the one of the configuration"
@@ -273,7 +274,7 @@ class Runtime(ABC):
     # A cycle.
 
     def _begin_cycle(self) -> float:
-        """Return the time of a cycle, which no other has, if clocks go back too."""
+        """Return the time of a cycle, which no other has, if clocks go back too; what waits does so by `monotonic`."""
         self._wall = max(time.time(), self._wall + 1e-6)
         return self._wall
 
@@ -341,11 +342,11 @@ class Runtime(ABC):
 
     # Models.
 
-    def _wanted_switches(self, now: float) -> list[CycleTask]:
+    def _wanted_switches(self) -> list[CycleTask]:
         """Return what `penstock model use` has asked for in the store."""
-        if now < self._next_look:
+        if time.monotonic() < self._next_look:
             return []
-        self._next_look = now + _LOOK_SECONDS
+        self._next_look = time.monotonic() + _LOOK_SECONDS
         return [
             CycleTask(partial(self._use_model, name, each["version"], each["who"], bool(each.get("other_columns"))))
             for name, each in self.store.wanted_models().items()

@@ -18,7 +18,7 @@ from penstock._types import BoolArray, FloatArray, StreamScores
 from penstock.detectors.online import OnlineNSNMF
 from penstock.explain import Label, Pattern, strongest
 from penstock.io import Aligning, Batch, InputError, TableOptions, is_number, plain_alignment, quoted
-from penstock.live.alarms import Sensor, SensorReadings, Verdict
+from penstock.live.alarm_records import RowVerdict, Sensor, SensorReadings
 from penstock.live.options import WatchOptions
 from penstock.thresholds import ConformalPValue, Threshold, parse_threshold
 
@@ -66,7 +66,7 @@ class Verdicts:
             "unknown": sum(self.unknown_texts.values()),
         }
 
-    def for_alarms(self, asset: str, seconds: Sequence[float], names: Sequence[str]) -> list[Verdict]:
+    def for_alarms(self, asset: str, seconds: Sequence[float], names: Sequence[str]) -> list[RowVerdict]:
         """Return the verdicts on rows at these times for `AlarmBook.update`; groups are assets "asset/group"."""
         scores, places = self.scores, {name: place for place, name in enumerate(names)}
         assets = [f"{asset}/{group}" if group else asset for group in self.groups or [""] * len(scores.scores)]
@@ -81,7 +81,7 @@ class Verdicts:
         columns: Iterable[Any] = zip(
             assets, seconds, *numbers, sensors, readings, reasons, (~empty).tolist(), patterns, strict=True
         )
-        return [Verdict(*each) for each in columns]
+        return [RowVerdict(*each) for each in columns]
 
     def _pattern(self, place: int, names: Sequence[str]) -> Pattern | None:
         """Return the evidence of all sensors that are out in a row; None where evidence is not known."""

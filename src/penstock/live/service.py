@@ -27,8 +27,7 @@ from penstock._messages import counted, duration_in_words
 from penstock._parameters import ParameterError
 from penstock.explain import REASONS, Label
 from penstock.io import InputError, open_feed
-from penstock.live.alarm_records import label_alarm
-from penstock.live.alarms import Alarm, Change, Event, Notification, Verdict
+from penstock.live.alarm_records import Alarm, Change, Event, Notification, RowVerdict, label_alarm
 from penstock.live.assets import MOST_FAULTS, Asset, Book, ScoredBatch, known_labels
 from penstock.live.options import AssetOptions, ServeOptions, WatchOptions
 from penstock.live.runtime import BatchReport, CycleTask, CycleWork, Delivery, ModelShelf, RefusedError, Runtime
@@ -46,7 +45,9 @@ _LONGEST_TEXT = 10_000  # characters of a row that is kept
 _MOST_DIGESTS = 250  # of messages that a broker may send again
 _POLL = 0.02  # seconds between looks at files that do not grow
 _CLEANING_SECONDS = 60.0
+_CLOCK_JUMP, _CLOCK_TRUST = 3600.0, 86_400.0  # seconds: after a jump of the clock nothing is removed for so long
 _DISK_SECONDS = 5.0
+_NOTICE_SECONDS = 300.0  # at least, between two messages that the same thing has failed
 
 # Actions of the alarm book that an operator may do, and those that an engineer may.
 OPERATOR_ACTIONS = ("acknowledge", "confirm", "reset", "shelve", "unshelve", "comment", "label")
@@ -64,7 +65,7 @@ class ServiceProblem:
 
 @dataclass
 class _Pause:
-    """An asset that is left alone until a time, because it failed so often."""
+    """An asset that is left alone until a time of `monotonic`, because it failed so often."""
 
     until: float
     reason: str
@@ -94,7 +95,7 @@ class Service(Runtime):
         self.commits = 0
         self.last_commit: float | None = None
         self.problems: dict[str, ServiceProblem] = {}
-        self._notices: list[tuple[ServiceProblem, bool]] = []  # problems that began or are over, to be notified
+        self._told: dict[str, tuple[ServiceProblem | None, float]] = {}  # messages on problems: None if it is over
         self.listeners: list[Callable[[dict[str, Any]], None]] = []
         self._jobs: queue.Queue[Delivery | CycleTask] = queue.Queue(_MOST_WAITING)
         self._claimed = 0  # bytes that wait
@@ -105,6 +106,7 @@ class Service(Runtime):
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="penstock scoring", daemon=True)
         self._next_cleaning = self._next_disk_check = 0.0
+        self._clock_offset = time.time() - time.monotonic()
         try:
             self._load()
         except BaseException:
@@ -232,16 +234,13 @@ class Service(Runtime):
             self.problems[identity] = replace(known, text=text)
         if known is None:
             log.error("%s: %s", identity, text)
-            problem = self.problems[identity] = ServiceProblem(identity, text, time.time())
-            self._notices.append((problem, False))
+            self.problems[identity] = ServiceProblem(identity, text, time.time())
             self._tell((), ())
 
     def clear_problem(self, identity: str) -> None:
         """Note that a problem is over."""
-        problem = self.problems.pop(identity, None)
-        if problem is not None:
+        if self.problems.pop(identity, None) is not None:
             log.warning("%s: this is over.", identity)
-            self._notices.append((problem, True))
             self._tell((), ())
 
     def _put(self, job: Delivery | CycleTask) -> Future[Any]:
@@ -277,7 +276,7 @@ class Service(Runtime):
             for name in {*groups.values()}
             if (members := [asset for each, asset in assets.items() if groups[each] == name])
         }
-        replayed: list[tuple[float, int, Asset, int, list[Verdict]]] = []
+        replayed: list[tuple[float, int, Asset, int, list[RowVerdict]]] = []
         for name, asset in assets.items():
             asset.book = books[groups[name]]
             for judged in self.store.verdicts(asset.record.id, after=asset.record.rows - 1):
@@ -333,15 +332,15 @@ class Service(Runtime):
         seconds = min(_FIRST_PAUSE * 2.0 ** min(times - 1, 20), _LONGEST_PAUSE)
         reason = str(error) if isinstance(error, InputError | OSError) else f"{type(error).__name__}: {error}"
         text = f"{reason[:300]} It is paused, and tried again after {duration_in_words(seconds)}."
-        self._pauses[name] = _Pause(time.time() + seconds, text, times)
+        self._pauses[name] = _Pause(time.monotonic() + seconds, text, times)
         self.enter_problem(f"input of {name}", text)
 
-    def _is_paused(self, name: str, now: float) -> bool:
+    def _is_paused(self, name: str) -> bool:
         """Return whether an asset is left alone; one whose pause is over is opened again."""
         pause = self._pauses.get(name)
         if pause is None or pause.until == math.inf:
             return False
-        if now < pause.until:
+        if time.monotonic() < pause.until:
             return True
         self._reopen(name)
         if self._pauses[name] is not pause:  # it failed once more
@@ -368,7 +367,7 @@ class Service(Runtime):
             finally:
                 self._cycle_began = math.inf
         with suppress(StoreFullError), self.store.transaction():
-            self._save_states(self.assets, self._wall, every=True)
+            self._save_states(self.assets, every=True)
         with suppress(queue.Empty):
             while True:
                 self._jobs.get_nowait().future.set_exception(RefusedError("The service is being stopped.", 503))
@@ -380,12 +379,12 @@ class Service(Runtime):
         if self._must_load:
             self._load()
             self._must_load = False
-        self._check_disk(now)
-        work, notices = CycleWork(), list(self._notices)
+        self._check_disk()
+        work, notices = CycleWork(), self._due_notices()
         try:
-            self._gather(work, now)
+            self._gather(work)
             due = any(book.is_due() for book in self._books.values())
-            if not (work.read or work.jobs or due or notices or now >= self._next_cleaning):
+            if not (work.read or work.jobs or due or notices or time.monotonic() >= self._next_cleaning):
                 return
             with self.store.transaction():
                 self._write_notices(notices)
@@ -395,13 +394,15 @@ class Service(Runtime):
             if isinstance(error, StoreFullError):
                 refusal = RefusedError(str(error), 507)
                 self.enter_problem("disk", str(error))
-                self._next_disk_check = time.time() + _DISK_SECONDS
+                self._next_disk_check = time.monotonic() + _DISK_SECONDS
             for job in work.jobs:
                 if not job.future.done():
                     job.future.set_exception(refusal)
             self._must_load = True  # nothing of this cycle has happened
             raise
-        del self._notices[: len(notices)]
+        for problem, over in notices:
+            failed = self._told[problem.id][1] if over else time.monotonic()
+            self._told[problem.id] = (None if over else problem, failed)
         self.commits += 1
         self.last_commit = time.time()
         for future, answer in work.answers:
@@ -412,14 +413,14 @@ class Service(Runtime):
         if work.read or events:
             self._tell(work.read, events)
 
-    def _gather(self, work: CycleWork, now: float) -> None:
+    def _gather(self, work: CycleWork) -> None:
         """Take what has come: rows of files, deliveries, actions."""
         blocked = "disk" in self.problems
-        work.jobs += self._wanted_switches(now)  # first: rows are read by the models that are wanted
+        work.jobs += self._wanted_switches()  # first: rows are read by the models that are wanted
         for name in self.assets if not blocked and not work.jobs else ():
             self._place = f"reading the file of {name}"
             try:
-                rows = None if self._is_paused(name, now) else self.assets[name].read_file()
+                rows = None if self._is_paused(name) else self.assets[name].read_file()
             except Exception as error:  # a problem of this asset alone
                 self.assets[name].close()
                 self._pause(name, error)
@@ -437,7 +438,7 @@ class Service(Runtime):
         for job in work.jobs:
             if isinstance(job, Delivery) and blocked:
                 work.answers.append((job.future, RefusedError(self.problems["disk"].text, 507)))
-            elif isinstance(job, Delivery) and self._is_paused(job.asset, now):
+            elif isinstance(job, Delivery) and self._is_paused(job.asset):
                 work.answers.append((job.future, RefusedError(self._pauses[job.asset].reason, 503)))
             elif isinstance(job, Delivery):
                 self._place = f"reading rows for {job.asset}"
@@ -472,7 +473,8 @@ class Service(Runtime):
             )
             return
         if position is not None:
-            work.positions[delivery.asset, delivery.source] = asset.positions[delivery.source] = position
+            for source, place in asset.note_position(delivery.source, position).items():
+                work.positions[delivery.asset, source] = place
         work.read.setdefault(delivery.asset, []).append((delivery, rows))
 
     def _judge(self, asset: Asset, work: CycleWork, now: float) -> list[Event]:
@@ -630,6 +632,22 @@ class Service(Runtime):
                 is_open = event.kind != "closed"
                 self.store.save_alarm(subject, event.asset, event.alarm.since, is_open, event.alarm.as_dict())
 
+    def _due_notices(self) -> list[tuple[ServiceProblem, bool]]:
+        """Return the problems that are to be told, and those of which it is to be told that they are over.
+
+        What fails again and again is told now and then, however often that is.
+        """
+        now, found = time.monotonic(), list[tuple[ServiceProblem, bool]]()
+        problems = dict(self.problems)
+        for identity, problem in problems.items():
+            told, failed = self._told.get(identity, (None, -math.inf))
+            if told is None and now - failed >= _NOTICE_SECONDS:
+                found.append((problem, False))
+        for identity, (told, _) in self._told.items():
+            if told is not None and identity not in problems:
+                found.append((told, True))
+        return found
+
     def _write_notices(self, notices: Iterable[tuple[ServiceProblem, bool]]) -> None:
         """Put messages on problems of the service itself into the outbox."""
         for problem, over in notices:
@@ -644,20 +662,32 @@ class Service(Runtime):
         for each in work.quarantined:
             self._quarantine(*each, now)
         for (name, source), position in work.positions.items():
-            self.store.save_position(self.assets[name].record.id, source, position)
+            identity = self.assets[name].record.id
+            if position is None:
+                self.store.forget_position(identity, source)
+            else:
+                self.store.save_position(identity, source, position)
         for name in work.read:
             self.assets[name].save_positions(self.store)
-        self._save_states(work.read, now)
-        if now >= self._next_cleaning:
-            self.store.remove_old(now, self.options.keep_readings, self.options.keep_verdicts)
-            self._next_cleaning = now + _CLEANING_SECONDS
+        self._save_states(work.read)
+        if time.monotonic() >= self._next_cleaning:
+            self._clean(now)
 
-    def _save_states(self, touched: Iterable[str], now: float, *, every: bool = False) -> None:
+    def _clean(self, now: float) -> None:
+        """Remove what is old; by a clock that has just jumped, what is new could be."""
+        offset = time.time() - time.monotonic()
+        jumped = abs(offset - self._clock_offset) > _CLOCK_JUMP
+        self._clock_offset = offset
+        if not jumped:
+            self.store.remove_old(now, self.options.keep_readings, self.options.keep_verdicts)
+        self._next_cleaning = time.monotonic() + (_CLOCK_TRUST if jumped else _CLEANING_SECONDS)
+
+    def _save_states(self, touched: Iterable[str], *, every: bool = False) -> None:
         """Save assets, states that are due (or every one), and the alarms of those and where something happened."""
         for asset in map(self.assets.__getitem__, touched):
-            due = every or asset.state_is_due(now)
+            due = every or asset.state_is_due()
             if due:
-                asset.pack(now)
+                asset.pack()
                 asset.book.dirty = True
             self.store.save_asset(asset.record, with_state=due)
         for book in self._books.values():
@@ -675,11 +705,11 @@ class Service(Runtime):
         for listener in self.listeners:
             listener(news)
 
-    def _check_disk(self, now: float) -> None:
+    def _check_disk(self) -> None:
         """Stop accepting while the disk is nearly full, and go on when there is room again."""
-        if now < self._next_disk_check:
+        if time.monotonic() < self._next_disk_check:
             return
-        self._next_disk_check = now + _DISK_SECONDS
+        self._next_disk_check = time.monotonic() + _DISK_SECONDS
         free = shutil.disk_usage(self.store.path.parent).free / 1e6
         if free < self.options.min_free:
             text = f"The disk of {self.store.path} has only {free:,.0f} MB left (--min-free): no rows are taken in."

@@ -2,6 +2,9 @@
 
 One thread writes, in one transaction per batch (write-ahead log, full sync): what was committed survives a kill and a
 power cut, what was not has not happened. Other threads read through connections of their own.
+
+What is written has a seal, a checksum of its values, which is checked when it is read: SQLite notices a damaged page,
+but not a value that was changed.
 """
 
 from __future__ import annotations
@@ -14,8 +17,9 @@ import secrets
 import sqlite3
 import threading
 import time
+import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +30,7 @@ import numpy as np
 from penstock._types import FloatArray, StreamScores
 from penstock.storage import lock
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 _APPLICATION = 0x50454E53  # "PENS", in the header of the file
 _IN_USE, _CLOSED = b"in use", b"closed"
 _CHECK_SECONDS = 5.0
@@ -36,32 +40,36 @@ CREATE TABLE assets(
     id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, settings TEXT NOT NULL, configured TEXT,
     version INTEGER NOT NULL DEFAULT 0, wanted TEXT,
     rows INTEGER NOT NULL DEFAULT 0, counts TEXT NOT NULL DEFAULT '{}', newest REAL, received REAL,
-    state_row INTEGER NOT NULL DEFAULT 0, state BLOB);
+    state_row INTEGER NOT NULL DEFAULT 0, state BLOB, state_seal INTEGER, seal INTEGER);
 CREATE TABLE models(
     asset INTEGER NOT NULL, version INTEGER NOT NULL, digest TEXT NOT NULL, source TEXT NOT NULL, note TEXT NOT NULL,
     added REAL NOT NULL, who TEXT NOT NULL, used REAL, before INTEGER, names TEXT, columns TEXT,
     PRIMARY KEY(asset, version), UNIQUE(asset, digest)) WITHOUT ROWID;
 CREATE TABLE model_files(digest TEXT PRIMARY KEY, data BLOB NOT NULL);
-CREATE TABLE inputs(asset INTEGER NOT NULL, name TEXT NOT NULL, position TEXT NOT NULL, PRIMARY KEY(asset, name));
+CREATE TABLE inputs(
+    asset INTEGER NOT NULL, name TEXT NOT NULL, position TEXT NOT NULL, seal INTEGER, PRIMARY KEY(asset, name));
 CREATE TABLE readings(
     asset INTEGER NOT NULL, first INTEGER NOT NULL, count INTEGER NOT NULL, received REAL NOT NULL, until REAL NOT NULL,
-    times TEXT, version INTEGER NOT NULL, data BLOB NOT NULL, texts TEXT, PRIMARY KEY(asset, first)) WITHOUT ROWID;
+    times TEXT, version INTEGER NOT NULL, data BLOB NOT NULL, texts TEXT, seal INTEGER, PRIMARY KEY(asset, first))
+    WITHOUT ROWID;
 CREATE TABLE verdicts(
     asset INTEGER NOT NULL, first INTEGER NOT NULL, count INTEGER NOT NULL, received REAL NOT NULL, until REAL NOT NULL,
-    times TEXT, version INTEGER NOT NULL, data BLOB NOT NULL, reasons TEXT, PRIMARY KEY(asset, first)) WITHOUT ROWID;
+    times TEXT, version INTEGER NOT NULL, data BLOB NOT NULL, reasons TEXT, seal INTEGER, PRIMARY KEY(asset, first))
+    WITHOUT ROWID;
 CREATE INDEX verdicts_until ON verdicts(asset, until);
 CREATE TABLE alarms(
-    id TEXT PRIMARY KEY, asset TEXT NOT NULL, began REAL NOT NULL, open INTEGER NOT NULL, record TEXT NOT NULL)
-    WITHOUT ROWID;
+    id TEXT PRIMARY KEY, asset TEXT NOT NULL, began REAL NOT NULL, open INTEGER NOT NULL, record TEXT NOT NULL,
+    seal INTEGER) WITHOUT ROWID;
 CREATE INDEX alarms_began ON alarms(began);
 CREATE TABLE changes(
-    number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, alarm TEXT NOT NULL, at REAL NOT NULL, record TEXT NOT NULL);
+    number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, alarm TEXT NOT NULL, at REAL NOT NULL, record TEXT NOT NULL,
+    seal INTEGER);
 CREATE INDEX changes_alarm ON changes(alarm);
-CREATE TABLE books(name TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE labels(number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, record TEXT NOT NULL);
+CREATE TABLE books(name TEXT PRIMARY KEY, state TEXT NOT NULL, seal INTEGER) WITHOUT ROWID;
+CREATE TABLE labels(number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, record TEXT NOT NULL, seal INTEGER);
 CREATE TABLE audit(
     number INTEGER PRIMARY KEY, at REAL NOT NULL, who TEXT NOT NULL, action TEXT NOT NULL, subject TEXT NOT NULL,
-    details TEXT NOT NULL);
+    details TEXT NOT NULL, seal INTEGER);
 CREATE TABLE outbox(
     number INTEGER PRIMARY KEY, id TEXT NOT NULL, target TEXT NOT NULL, created REAL NOT NULL, payload TEXT NOT NULL,
     attempts INTEGER NOT NULL DEFAULT 0, next_try REAL NOT NULL DEFAULT 0, delivered REAL, problem TEXT,
@@ -72,7 +80,10 @@ CREATE TABLE quarantine(
     number INTEGER PRIMARY KEY, asset INTEGER NOT NULL, at REAL NOT NULL, source TEXT NOT NULL, text TEXT NOT NULL,
     reason TEXT NOT NULL);
 """
+_UNSEALED = ("number", "seal")  # columns that a seal is not of
+_ASSET_FIELDS = ("name", "settings", "configured", "version", "rows", "counts", "newest", "received", "state_row")
 _MOST_QUARANTINED = 1000  # rows of an asset that are kept
+_LONGEST_WAIT = 86_400.0  # seconds: a message that waits for longer was noted by a clock that was wrong
 _ASSETS = (
     "SELECT assets.*, models.columns AS columns FROM assets "
     "LEFT JOIN models ON models.asset = assets.id AND models.version = assets.version"
@@ -86,7 +97,7 @@ class StoreError(ValueError):
 
 
 class StoreFullError(StoreError):
-    """There is no room left for the store; nothing of the transaction was written."""
+    """The store cannot be written, as there is no room left or it was taken away; nothing of it has happened."""
 
 
 @dataclass(frozen=True)
@@ -197,6 +208,7 @@ class Store:
         self._all_readers: list[sqlite3.Connection] = []
         self._writing: int | None = None  # the thread that is in a transaction
         self._exclusive = exclusive and path is not None
+        self._files: dict[Path, tuple[int, int]] = {}  # where the store is, and which files these were
         if path is None:
             self.path, self._lock = Path(":memory:"), os.open(os.devnull, os.O_RDWR)
             self._writer = self._readers.connection = self._connect()
@@ -222,6 +234,8 @@ class Store:
                 if exclusive:
                     self._check_pages()
                     self._note_use(_IN_USE)
+                    files = [self.path, Path(f"{self.path}-wal")]
+                    self._files = {file: _identity(file) for file in files if file.exists()}
             except BaseException:
                 self._writer.close()
                 raise
@@ -332,6 +346,9 @@ class Store:
             yield
             return
         try:
+            for file, known in self._files.items():
+                if _identity(file) != known:
+                    raise StoreFullError(f"{file} was removed or replaced while it is in use. Put it back.")
             writer.execute("BEGIN IMMEDIATE")
             self._writing = threading.get_ident()
             yield
@@ -349,9 +366,9 @@ class Store:
         """Return whether something can be written: a page of a table, which is then removed."""
         try:
             with self.transaction():
-                self.save_book("room", "." * 100_000)
+                self.save_book("~room", "." * 100_000)
             with self.transaction():
-                self._writer.execute("DELETE FROM books WHERE name='room'")
+                self._writer.execute("DELETE FROM books WHERE name='~room'")
         except StoreFullError:
             return False
         return True
@@ -383,16 +400,37 @@ class Store:
         """Run a statement inside the transaction that is being written."""
         return self._writer.execute(query, values)
 
+    def _put(self, table: str, values: Mapping[str, Any], more: str = "") -> None:
+        """Write a row with its seal, inside the transaction that is being written."""
+        names = ", ".join([*values, "seal"])
+        marks = ", ".join("?" * (len(values) + 1))
+        self._write(f"INSERT INTO {table}({names}) VALUES({marks}) {more}", *values.values(), _seal(values))
+
+    def _sealed(self, query: str, *values: Any) -> list[sqlite3.Row]:
+        """Return the rows of a query for all columns of a table; StoreError if one was changed since it was written."""
+        found = self._read(query, *values)
+        for row in found:
+            plain = dict(row)
+            if plain["seal"] != _seal({name: plain[name] for name in plain if name not in _UNSEALED}):
+                raise self.damaged(f"a value has changed since it was written: {query.partition('FROM ')[2]:.40}")
+        return found
+
     # Assets, inputs, readings and verdicts. What writes does so inside a transaction.
 
     def open_asset(self, name: str) -> AssetRecord:
         """Return an asset, made if it is new."""
-        self._write("INSERT OR IGNORE INTO assets(name, settings) VALUES(?, '{}')", name)
-        return _asset_record(self._write(f"{_ASSETS} WHERE name=?", name).fetchone())
+        if not self._read("SELECT 1 FROM assets WHERE name=?", name):
+            self._write("INSERT INTO assets(name, settings) VALUES(?, '{}')", name)
+            (row,) = self._read(f"{_ASSETS} WHERE name=?", name)
+            self.save_asset(_asset_record(row), with_state=True)
+        return self.asset(name)
 
     def asset(self, name: str) -> AssetRecord:
         """Return an asset; LookupError if there is none of this name."""
         for row in self._read(f"{_ASSETS} WHERE name=?", name):
+            plain = {each: row[each] for each in _ASSET_FIELDS}
+            if row["seal"] != _seal(plain) or row["state_seal"] != _seal({"state": row["state"]}):
+                raise self.damaged(f"a value of {name!r:.80} has changed since it was written")
             return _asset_record(row)
         raise LookupError(f"There is no asset {name!r:.80}.")
 
@@ -401,12 +439,14 @@ class Store:
         return [row["name"] for row in self._read("SELECT name FROM assets ORDER BY id")]
 
     def save_asset(self, record: AssetRecord, *, with_state: bool) -> None:
-        """Write what has changed of an asset."""
-        plain = (record.rows, json.dumps(record.counts), record.newest, record.received)
-        self._write("UPDATE assets SET rows=?, counts=?, newest=?, received=? WHERE id=?", *plain, record.id)
+        """Write an asset as it is now, apart from what is wanted of it."""
+        settings, counts = json.dumps(record.settings, sort_keys=True), json.dumps(record.counts)
+        plain = {name: getattr(record, name) for name in _ASSET_FIELDS} | {"settings": settings, "counts": counts}
+        plain |= {"seal": _seal(plain)}
         if with_state:
-            state = (record.state_row, record.state, record.id)
-            self._write("UPDATE assets SET state_row=?, state=? WHERE id=?", *state)
+            plain |= {"state": record.state, "state_seal": _seal({"state": record.state})}
+        changed = ", ".join(f"{name}=?" for name in plain)
+        self._write(f"UPDATE assets SET {changed} WHERE id=?", *plain.values(), record.id)
 
     # The models of an asset.
 
@@ -452,17 +492,12 @@ class Store:
         if version != record.version:
             values = (at, record.version or None, record.id, version)
             self._write("UPDATE models SET used=?, before=? WHERE asset=? AND version=?", *values)
-        query = "UPDATE assets SET version=?, settings=?, wanted=NULL, state=NULL, state_row=rows WHERE id=?"
-        self._write(query, version, _sorted(settings), record.id)
         record.version, record.settings, record.wanted = version, settings, None
         record.state, record.state_row = None, record.rows
+        self.save_asset(record, with_state=True)
+        self.want_model(record.id, None)
         row = self._write("SELECT columns FROM models WHERE asset=? AND version=?", record.id, version).fetchone()
         record.columns = _names(row["columns"])
-
-    def configure_asset(self, record: AssetRecord, digest: str) -> None:
-        """Note the model that the configuration names."""
-        record.configured = digest
-        self._write("UPDATE assets SET configured=? WHERE id=?", digest, record.id)
 
     def save_columns(self, record: AssetRecord, names: Sequence[str]) -> None:
         """Write the columns of the rows of the version in use, and the inputs by which it names sensors."""
@@ -478,6 +513,8 @@ class Store:
     def model_file(self, digest: str) -> bytes:
         """Return the file of a model; LookupError if it is not kept."""
         for row in self._read("SELECT data FROM model_files WHERE digest=?", digest):
+            if hashlib.sha256(row["data"]).hexdigest() != digest:
+                raise self.damaged(f"the model {digest[:12]} has changed since it was written")
             return bytes(row["data"])
         raise LookupError(f"The model {digest[:12]} is not kept in {self.path}.")
 
@@ -492,28 +529,38 @@ class Store:
 
     def positions(self, asset: int) -> dict[str, Any]:
         """Return the position in each input of an asset, by the name of the input."""
-        rows = self._read("SELECT name, position FROM inputs WHERE asset=?", asset)
+        rows = self._sealed("SELECT * FROM inputs WHERE asset=? ORDER BY rowid", asset)
         return {row["name"]: json.loads(row["position"]) for row in rows}
 
     def save_position(self, asset: int, name: str, position: Any) -> None:
         """Write the position in an input."""
-        self._write("INSERT OR REPLACE INTO inputs VALUES(?, ?, ?)", asset, name, json.dumps(position))
+        self._write("DELETE FROM inputs WHERE asset=? AND name=?", asset, name)  # the newest are the last
+        self._put("inputs", {"asset": asset, "name": name, "position": json.dumps(position)})
+
+    def forget_position(self, asset: int, name: str) -> None:
+        """Remove the position in an input."""
+        self._write("DELETE FROM inputs WHERE asset=? AND name=?", asset, name)
 
     def add_rows(self, asset: int, readings: Readings, judged: Judged) -> None:
         """Write rows and verdicts."""
         scores, seconds = judged.scores, readings.seconds.astype("<f8")
-        times = None if readings.times is None else json.dumps(readings.times)
-        common = (
-            asset, readings.first, len(seconds), readings.received, float(seconds.max()), times, readings.version
-        )  # fmt: skip
+        common = {
+            "asset": asset,
+            "first": readings.first,
+            "count": len(seconds),
+            "received": readings.received,
+            "until": float(seconds.max()),
+            "times": None if readings.times is None else json.dumps(readings.times),
+            "version": readings.version,
+        }
         data = seconds.tobytes() + readings.values.astype("<f8").tobytes()
         texts = json.dumps(readings.texts) if readings.texts else None
-        self._write("INSERT INTO readings VALUES(?,?,?,?,?,?,?,?,?)", *common, data, texts)
+        self._put("readings", {**common, "data": data, "texts": texts})
         parts = [seconds, scores.scores.astype("<f8"), scores.thresholds.astype("<f8"), scores.flags.astype("u1")]
         parts += [scores.variables.astype("<i4"), scores.residuals.astype("<f8")]
         data = b"".join(part.tobytes() for part in parts)
         reasons = json.dumps({str(place): text for place, text in judged.reasons.items()}) if judged.reasons else None
-        self._write("INSERT INTO verdicts VALUES(?,?,?,?,?,?,?,?,?)", *common, data, reasons)
+        self._put("verdicts", {**common, "data": data, "reasons": reasons})
 
     def readings(self, asset: int, *, after: int = 0) -> Iterator[Readings]:
         """Yield what was read of an asset, in order: rows after this number."""
@@ -542,7 +589,7 @@ class Store:
         query += "" if since is None else " AND until >= ?"
         last = () if since is None else (since,)
         while True:
-            found = self._read(f"{query} ORDER BY first LIMIT 256", asset, after, after, *last)
+            found = self._sealed(f"{query} ORDER BY first LIMIT 256", asset, after, after, *last)
             yield from found
             if len(found) < 256:
                 return
@@ -578,35 +625,35 @@ class Store:
 
     def add_change(self, identity: str, alarm: str, at: float, record: dict[str, Any]) -> None:
         """Write a change of an alarm, or of what its id is."""
-        query = "INSERT INTO changes(id, alarm, at, record) VALUES(?, ?, ?, ?)"
-        self._write(query, identity, alarm, at, json.dumps(record))
+        self._put("changes", {"id": identity, "alarm": alarm, "at": at, "record": json.dumps(record)})
 
     def save_alarm(self, identity: str, asset: str, began: float, is_open: bool, record: dict[str, Any]) -> None:
         """Write an alarm as it is now."""
-        values = (identity, asset, began, int(is_open), json.dumps(record))
-        self._write("INSERT OR REPLACE INTO alarms VALUES(?, ?, ?, ?, ?)", *values)
+        self._write("DELETE FROM alarms WHERE id=?", identity)
+        plain = {"id": identity, "asset": asset, "began": began, "open": is_open, "record": json.dumps(record)}
+        self._put("alarms", plain)
 
     def alarms(self, *, only_open: bool = False, asset: str | None = None, limit: int = 1000) -> list[dict[str, Any]]:
         """Return alarms, the newest first, with `open`: whether it is not closed."""
-        query = "SELECT record, open FROM alarms WHERE open >= ? AND asset=coalesce(?, asset)"
-        rows = self._read(f"{query} ORDER BY began DESC, id LIMIT ?", int(only_open), asset, limit)
+        query = "SELECT * FROM alarms WHERE open >= ? AND asset=coalesce(?, asset) ORDER BY began DESC, id LIMIT ?"
+        rows = self._sealed(query, int(only_open), asset, limit)
         return [{**json.loads(row["record"]), "open": bool(row["open"])} for row in rows]
 
     def alarms_of(self, identities: Iterable[str]) -> list[dict[str, Any]]:
         """Return alarms by their ids."""
-        found = [self._read("SELECT record FROM alarms WHERE id=?", each) for each in identities]
+        found = [self._sealed("SELECT * FROM alarms WHERE id=?", each) for each in identities]
         return [json.loads(row["record"]) for rows in found for row in rows]
 
     def alarm(self, identity: str) -> dict[str, Any]:
         """Return an alarm, as `alarms` does; LookupError if there is none."""
-        for row in self._read("SELECT record, open FROM alarms WHERE id=?", identity):
+        for row in self._sealed("SELECT * FROM alarms WHERE id=?", identity):
             return {**json.loads(row["record"]), "open": bool(row["open"])}
         raise LookupError(f"There is no alarm {identity!r:.80}.")
 
     def changes(self, alarm: str | None = None, *, since: float = 0.0) -> list[dict[str, Any]]:
         """Return changes in order, of one alarm or of all."""
         where, values = ("at >= ?", [since]) if alarm is None else ("alarm=? AND at >= ?", [alarm, since])
-        return _records(self._read(f"SELECT record FROM changes WHERE {where} ORDER BY number", *values))
+        return _records(self._sealed(f"SELECT * FROM changes WHERE {where} ORDER BY number", *values))
 
     def changes_after(self, number: int, most: int = 20_000) -> tuple[int, list[dict[str, Any]]]:
         """Return changes after this number in the order in which they were written, the last ones, and the last number.
@@ -615,7 +662,7 @@ class Store:
         """
         newest = int(self._read("SELECT coalesce(max(number), 0) FROM changes")[0][0])
         first = newest if number < 0 else max(number, newest - most)
-        return newest, _records(self._read("SELECT record FROM changes WHERE number > ? ORDER BY number", first))
+        return newest, _records(self._sealed("SELECT * FROM changes WHERE number > ? ORDER BY number", first))
 
     def mark(self, name: str) -> Any:
         """Return what was kept under a name by `Service.post`; None if there is none."""
@@ -623,31 +670,33 @@ class Store:
 
     def book(self, name: str) -> Any:
         """Return a part of the state of the alarms; None if it was never saved."""
-        rows = self._read("SELECT state FROM books WHERE name=?", name)
+        rows = self._sealed("SELECT * FROM books WHERE name=?", name)
         return json.loads(rows[0]["state"]) if rows else None
 
     def save_book(self, name: str, state: Any) -> None:
         """Write a part of the state of the alarms."""
-        self._write("INSERT OR REPLACE INTO books VALUES(?, ?)", name, json.dumps(state))
+        self._write("DELETE FROM books WHERE name=?", name)
+        self._put("books", {"name": name, "state": json.dumps(state)})
 
     def save_label(self, identity: str, record: dict[str, Any]) -> None:
         """Write a label, or what it is now."""
-        query = "INSERT INTO labels(id, record) VALUES(?, ?) ON CONFLICT(id) DO UPDATE SET record=excluded.record"
-        self._write(query, identity, json.dumps(record))
+        again = "ON CONFLICT(id) DO UPDATE SET record=excluded.record, seal=excluded.seal"
+        self._put("labels", {"id": identity, "record": json.dumps(record)}, again)
 
     def labels(self) -> list[dict[str, Any]]:
         """Return all labels, those taken back too, in their order."""
-        return _records(self._read("SELECT record FROM labels ORDER BY number"))
+        return _records(self._sealed("SELECT * FROM labels ORDER BY number"))
 
     def add_audit(self, at: float, who: str, action: str, subject: str, details: dict[str, Any]) -> None:
         """Write a line of the audit log."""
-        query = "INSERT INTO audit(at, who, action, subject, details) VALUES(?,?,?,?,?)"
-        self._write(query, at, who, action, subject, json.dumps(details))
+        plain = {"at": at, "who": who, "action": action, "subject": subject, "details": json.dumps(details)}
+        self._put("audit", plain)
 
     def audit(self, limit: int = 1000) -> list[dict[str, Any]]:
         """Return the last lines of the audit log, the newest first."""
-        rows = self._read("SELECT * FROM audit ORDER BY number DESC LIMIT ?", limit)
-        return [{**dict(row), "details": json.loads(row["details"])} for row in rows]
+        rows = self._sealed("SELECT * FROM audit ORDER BY number DESC LIMIT ?", limit)
+        plain = [{name: row[name] for name in row.keys() if name != "seal"} for row in rows]  # noqa: SIM118
+        return [{**each, "details": json.loads(each["details"])} for each in plain]
 
     # The outbox.
 
@@ -660,7 +709,8 @@ class Store:
         """Return the whole outbox, sent or not; with `due`, some messages that are to be sent then."""
         query, values = "", tuple[Any, ...]()
         if due is not None:
-            query, values = "WHERE delivered IS NULL AND next_try <= ? ORDER BY number LIMIT ?", (due, limit)
+            query = "WHERE delivered IS NULL AND (next_try <= ? OR next_try > ?) ORDER BY number LIMIT ?"
+            values = (due, due + _LONGEST_WAIT, limit)
         rows = self._read(f"SELECT * FROM outbox {query or 'ORDER BY number'}", *values)
         return [{**dict(row), "payload": json.loads(row["payload"])} for row in rows]
 
@@ -707,8 +757,24 @@ def hash_token(token: str) -> str:
     return hashlib.sha256(token.encode("utf-8", errors="surrogatepass")).hexdigest()
 
 
-def _sorted(settings: dict[str, Any]) -> str:
-    return json.dumps(settings, sort_keys=True)
+def _seal(values: Mapping[str, Any]) -> int:
+    """Return a checksum of values by name: whole numbers, numbers, texts, bytes and None, as SQLite gives them back."""
+    found = 0
+    for name in sorted(values):
+        value = values[name]
+        if not isinstance(value, bytes):
+            value = repr(float(value) if isinstance(value, int | float) else value).encode()
+        found = zlib.crc32(value, zlib.crc32(name.encode(), found))
+    return found
+
+
+def _identity(file: Path) -> tuple[int, int]:
+    """Return which file is at a place; none has the answer for a place without one."""
+    try:
+        found = file.stat()
+    except OSError:
+        return 0, 0
+    return found.st_dev, found.st_ino
 
 
 def _records(rows: Iterable[sqlite3.Row]) -> list[dict[str, Any]]:
@@ -721,7 +787,7 @@ def _times(row: sqlite3.Row) -> list[Any] | None:
 
 
 def _asset_record(row: sqlite3.Row) -> AssetRecord:
-    plain = dict(row)
+    plain = {name: value for name, value in dict(row).items() if name not in ("seal", "state_seal")}
     read: dict[str, Any] = {name: json.loads(plain[name] or "null") for name in ("settings", "counts", "wanted")}
     return AssetRecord(**{**plain, **read, "counts": Counter(read["counts"]), "columns": _names(plain["columns"])})
 

@@ -11,12 +11,13 @@ import inspect
 import ipaddress
 import json
 import logging
+import math
 import os
 import socket
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from importlib import resources
@@ -29,12 +30,12 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from penstock.live.alarms import AlarmError
+from penstock.live.alarm_records import AlarmError
 from penstock.live.api import ENDPOINTS, MAY, Api, Endpoint, PlainJson
 from penstock.live.connectors import Input, Outbox, make_inputs, make_targets
 from penstock.live.options import ServeOptions
@@ -54,6 +55,7 @@ _HEADERS = {
 }
 COMMAND_HEADER = "penstock-command"
 _MOST_BUCKETS = 10_000
+_SLOWEST_READER = 1000.0  # bytes a second
 _MOST_LISTENERS = 500
 _TICK, _HEARTBEAT = 0.1, 15.0  # seconds
 _OWN_FILES, _ASSET_FILES = 256, 4  # that the process opens apart from connections: store, inputs, messages
@@ -77,6 +79,7 @@ class Limits:
     """What a client may cost.
 
     header_seconds, body_seconds : a client that is slower is cut off.
+    answer_seconds : a client that reads less than 1 kB/s of a long answer in so long is cut off too.
     header_bytes : of the address and all headers together.
     rate, burst : requests a second of a user (of an address, where there is no valid token), and how many at once.
     connections : those beyond are closed at once; fewer, if the process may not open so many files.
@@ -85,6 +88,7 @@ class Limits:
 
     header_seconds: float = 10.0
     body_seconds: float = 30.0
+    answer_seconds: float = 30.0
     header_bytes: int = 32_768
     rate: float = 500.0
     burst: float = 1000.0
@@ -150,33 +154,24 @@ class Hub:
             except asyncio.QueueFull:  # it does not read: it may come again
                 self._queues.discard(queue)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request with events."""
+    def answer(self) -> Response:
+        """Return an answer that does not end: events."""
         if len(self._queues) >= _MOST_LISTENERS:
-            await PlainJson({"error": "Too many pages listen."}, 503)(scope, receive, send)
-            return
+            raise RefusedError("Too many pages listen.", 503)
+        headers = {"content-type": "text/event-stream", "x-accel-buffering": "no"}
+        return StreamingResponse(self._events(), headers=headers)
+
+    async def _events(self) -> AsyncIterator[bytes]:
         queue: asyncio.Queue[bytes | None] = asyncio.Queue(100)
         self._queues.add(queue)
-        gone = asyncio.ensure_future(_wait_for_end(receive))
         try:
-            headers = [(b"content-type", b"text/event-stream"), (b"x-accel-buffering", b"no")]
-            await send({"type": "http.response.start", "status": 200, "headers": headers})
-            await send({"type": "http.response.body", "body": b"event: hello\ndata: {}\n\n", "more_body": True})
-            gone.add_done_callback(lambda _: queue.put_nowait(None) if not queue.full() else None)
-            while queue in self._queues or not queue.empty():
-                data = await queue.get()
-                if data is None or gone.done():
-                    break
-                await send({"type": "http.response.body", "body": data, "more_body": True})
-            await send({"type": "http.response.body", "body": b""})
+            data: bytes | None = b"event: hello\ndata: {}\n\n"
+            while data is not None:
+                yield data
+                is_sent = queue not in self._queues and queue.empty()
+                data = None if is_sent else await queue.get()
         finally:
             self._queues.discard(queue)
-            gone.cancel()
-
-
-async def _wait_for_end(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
 
 
 class Guard:
@@ -300,6 +295,9 @@ def error_response(error: Exception, scope: Scope) -> Response:
         status, text = 409, str(error)
     elif isinstance(error, LookupError):
         status, text = 404, str(error).strip("'\"")
+    elif isinstance(error, StoreError):
+        log.error("A request failed: %s", error)
+        text = str(error)
     elif isinstance(error, ClientDisconnect):
         status, text = 400, "The client has gone."
     else:
@@ -320,8 +318,9 @@ def create_app(api: Api, options: ServeOptions, limits: Limits) -> ASGIApp:
                     raise RefusedError("A token is needed.", 401, **{"www-authenticate": "Bearer"})
                 if each.role is not None and role not in MAY[each.role]:
                     raise RefusedError(f"This needs the role {each.role}; the token has the role {role}.", 403)
-                if each.method == "POST" and isinstance(each.body, Mapping) and COMMAND_HEADER not in request.headers:
+                if each.fields and COMMAND_HEADER not in request.headers:
                     raise RefusedError("A command needs the header Penstock-Command: 1.", 403)
+                request.scope["given"] = await each.given(request)
                 is_coroutine = inspect.iscoroutinefunction(each.run)
                 answer = await (each.run(api, request) if is_coroutine else run_in_threadpool(each.run, api, request))
                 return answer if callable(answer) else PlainJson(answer)
@@ -331,12 +330,13 @@ def create_app(api: Api, options: ServeOptions, limits: Limits) -> ASGIApp:
         return run
 
     async def page(request: Request) -> Response:
-        name, kind = _PAGE[request.url.path]
+        name, kind = _PAGE[request.scope["path"]]
         content = await run_in_threadpool((resources.files("penstock") / name).read_bytes)
         return Response(content, media_type=kind)
 
     async def missing(request: Request, error: Exception) -> Response:
-        return PlainJson({"error": "There is nothing here."}, getattr(error, "status_code", 404))
+        headers = getattr(error, "headers", None)  # of 405: the methods that there are
+        return PlainJson({"error": "There is nothing here."}, getattr(error, "status_code", 404), headers)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -368,13 +368,16 @@ def is_loopback(host: str) -> bool:
 
 
 class _Protocol(H11Protocol):
-    """HTTP, with limits to the time that a request may take to arrive, and to connections; uvicorn has neither.
+    """HTTP, with limits to the time of a request to arrive and of its answer to leave, and to connections.
+
+    Uvicorn has none of them.
 
     Its `limit_concurrency` answers a request with 503; a client that sends none would keep its connection.
     """
 
-    header_seconds, most = Limits.header_seconds, Limits.connections
+    header_seconds, most, answer_seconds = Limits.header_seconds, Limits.connections, Limits.answer_seconds
     _deadline: asyncio.TimerHandle | None = None
+    _unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -390,8 +393,28 @@ class _Protocol(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        if self._deadline is not None:
-            self._deadline.cancel()
+        for timer in (self._deadline, self._unread):
+            if timer is not None:
+                timer.cancel()
+
+    def pause_writing(self) -> None:
+        """Start the clock when much of an answer waits to be read."""
+        super().pause_writing()
+        self._await_reading(math.inf)
+
+    def resume_writing(self) -> None:
+        """Stop it when little does."""
+        super().resume_writing()
+        if self._unread is not None:
+            self._unread.cancel()
+
+    def _await_reading(self, before: float) -> None:
+        """Cut off a client that reads too slowly: what waits for it is in memory."""
+        waiting = self.transport.get_write_buffer_size()
+        if before - waiting < _SLOWEST_READER * self.answer_seconds:
+            self.transport.abort()
+            return
+        self._unread = self.loop.call_later(self.answer_seconds, self._await_reading, waiting)
 
     def _await_request(self) -> None:
         """Start the clock when a request begins to arrive, and stop it when its headers are there."""
@@ -437,10 +460,11 @@ def make_server(app: ASGIApp, options: ServeOptions, limits: Limits) -> WebServe
     for name in ("uvicorn.error", "asyncio"):  # it would log each malformed request
         logging.getLogger(name).setLevel(logging.CRITICAL)
     most = _allowed_connections(limits.connections, _OWN_FILES + _ASSET_FILES * len(options.assets))
+    seconds = {name: getattr(limits, name) for name in ("header_seconds", "answer_seconds")}
     return WebServer(
         uvicorn.Config(
             app,
-            http=type("Protocol", (_Protocol,), {"header_seconds": limits.header_seconds, "most": most}),
+            http=type("Protocol", (_Protocol,), {**seconds, "most": most}),
             ws="none",
             log_config=None,
             access_log=False,

@@ -18,7 +18,8 @@ from penstock.explain import FAULT, NORMAL, SENSOR_DEFECT, Label
 from penstock.io import Table, TableError, read_table
 from penstock.live import Monitor, WatchOptions
 from penstock.live.alarm_files import read_alarms
-from penstock.live.alarms import ALARM, NO_DATA, AlarmRules
+from penstock.live.alarm_records import ALARM, NO_DATA
+from penstock.live.options import AlarmRules
 from penstock.options import FitOptions, described
 from penstock.project.folder import Project, file_key
 from penstock.report import incident_records, plain
