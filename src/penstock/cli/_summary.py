@@ -33,6 +33,7 @@ def summary_lines(findings: Findings, files: Sequence[Path], warnings: Sequence[
     lines = [
         findings.verdict.sentence,
         *fits,
+        *_hidden_faults(findings),
         _rows(findings),
         *data_lines(findings.data),
         *method_lines(findings.notes),
@@ -50,6 +51,15 @@ def summary_lines(findings: Findings, files: Sequence[Path], warnings: Sequence[
     if files:
         lines += ["", *(f"Written: {path}" for path in files)]
     return [printable(line) for line in lines]
+
+
+def _hidden_faults(findings: Findings) -> list[str]:
+    """Return what "nothing stands out" does not say of a table that was scored by itself."""
+    if findings.verdict.kind != "nothing" or not findings.assessment.self_scored:
+        return []
+    return [
+        "A fault that lasts for most of the record looks usual: a period known to be good shows it (--train-until)."
+    ]
 
 
 def method_lines(notes: Sequence[Note]) -> list[str]:
@@ -122,7 +132,7 @@ def _stretch_lines(findings: Findings) -> Iterator[str]:
     if not len(stretches) or len(findings.incidents):
         return
     yield ""
-    yield "The highest stretches, none of them unusual:"
+    yield "The highest stretches, which chance may explain:"
     for stretch in stretches.sort_values("rank").head(_MOST_STRETCHES).to_dict("records"):
         group = f"{_cut(str(stretch['group']))}, " if "group" in stretch else ""
         chance = by_chance(stretch["expected_by_chance"])

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from penstock._messages import duration_in_words, in_columns, listed, quoted
+from penstock._messages import duration_in_words, in_columns, listed, option, quoted
 from penstock._parameters import ParameterError, check_whole_number
 from penstock._types import BoolArray, IndexArray
 from penstock.columns import (
@@ -102,8 +102,8 @@ class ReadSettings:
     ) -> Table:
         if isinstance(source, Table):
             labels = tuple(str(each.name) for each in (source.label, source.group) if each is not None)
-            for option, names in (("columns", self.columns or ()), ("exclude", self.exclude)):
-                refuse_unknown(names, (*source.names, *labels, str(source.time_name)), option, source.source)
+            for parameter, names in (("columns", self.columns or ()), ("exclude", self.exclude)):
+                refuse_unknown(names, (*source.names, *labels, str(source.time_name)), parameter, source.source)
             return source
         path = isinstance(source, str | os.PathLike) and not is_address(source)
         progress(f"reading {source if path else source_name(source)}")
@@ -221,7 +221,10 @@ def choose_columns(
         names = tuple(each.column for each in inputs.encoded)
         how = "; ".join(f"{each.column}: {each.method}, {len(each.categories)} kinds" for each in inputs.encoded[:5])
         word = "column of text was" if len(names) == 1 else "columns of text were"
-        message = f"{len(names):,} {word} encoded as numbers ({how})."
+        group = option("group", names[0])
+        message = (
+            f"{len(names):,} {word} encoded as numbers ({how}). One that names runs or machines is a group: {group}."
+        )
         notes.append(Note("encoded columns", message, len(names), names, changed=True))
     return inputs, notes
 

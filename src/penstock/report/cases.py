@@ -21,7 +21,7 @@ from penstock._messages import counted
 from penstock._types import IndexArray
 from penstock.certainty import about_figure
 from penstock.columns import InputRole
-from penstock.detection import Explanation, Findings, state_in_words
+from penstock.detection import Explanation, Findings, Shift, state_in_words
 from penstock.explain import Condition, Incident, IncidentSensor
 from penstock.report.axis import Packed
 from penstock.report.words import (
@@ -363,6 +363,16 @@ def _settings_in_words(findings: Findings, case: Case) -> list[Markup]:
     if why is None:
         return []
     return [_setting(row, why.states.get(row["variable"])) for row in why.settings.to_dict("records")]
+
+
+def shift_in_words(findings: Findings, shift: Shift) -> Markup:
+    """Format a tag that differs from the good period throughout in a line: by how much, since when, how often."""
+    by = with_unit(shift.by, unit_beside(shift.name, shift.unit))
+    sign = "+" if shift.by > 0 else ""
+    since = place_in_words(findings, shift.since)
+    return Markup("{}: {}{} since {}, in {} of the rows").format(
+        name_tag(shift.name), sign, by, since, percent(shift.share)
+    )
 
 
 def stretch_in_words(record: dict[Any, Any]) -> Markup:

@@ -254,8 +254,10 @@ def case_data(findings: Findings, axis: Axis, cases: Sequence[Case]) -> dict[int
 
 
 def most_involved(findings: Findings, cases: Sequence[Case]) -> IndexArray:
-    """Return the columns, those first that most and the most severe cases are about."""
+    """Return the columns: those that have shifted first, then those that most and the most severe cases are about."""
     weight = np.zeros(len(findings.inputs.names))
+    for place, shift in enumerate(findings.assessment.shifts):
+        weight[findings.inputs.names.index(shift.name)] = 1 + 1 / (1 + place)
     for case in cases:
         for place, sensor in enumerate(case.sensors[:MOST_CHARTS]):
             weight[sensor.column] += 1 / ((1 + case.rank) * (1 + place))

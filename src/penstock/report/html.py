@@ -23,6 +23,7 @@ from penstock.report.cases import (
     filter_data,
     make_article,
     make_row,
+    shift_in_words,
     stretch_in_words,
     word_for_cases,
 )
@@ -241,6 +242,7 @@ def _context(findings: Findings, cases: list[Case], areas: Areas) -> dict[str, A
         "areas": areas.names,
         "verdict": findings.verdict,
         "no_longer_fits": [note.message for note in findings.notes if note.kind == NO_LONGER_FITS],
+        "shifts": [shift_in_words(findings, shift) for shift in findings.assessment.shifts],
         "method": [note.message for note in findings.notes if note.kind == "method"],
         "lead": findings_in_words(findings),
         "threshold": threshold_in_words(findings),

@@ -114,9 +114,9 @@ def period(findings: Findings) -> str:
 def findings_in_words(findings: Findings) -> Markup:
     """Format how many rows stand out, when, and how many incidents or events they make up."""
     n_found, n_scored = int(findings.flags.sum()), int(findings.rows.scored.sum())
-    if not n_found:
+    if not n_found or (findings.assessment.by_sensor and findings.verdict.kind == "nothing"):
         return Markup("Of {} scored, none stands out.").format(counted(n_scored, "row"))
-    verb = "is listed" if n_found == 1 else "are listed"  # the verdict says whether any stands out
+    verb = "is above the threshold" if n_found == 1 else "are above the threshold"  # the verdict says how sure that is
     text = Markup("<strong>{} of {}</strong> {}").format(f"{n_found:,}", counted(n_scored, "row"), verb)
     cases = (len(findings.incidents), "incident") if findings.incidents else (len(findings.events), "event")
     events = Markup("They make up <strong>{}</strong>").format(counted(*cases))
@@ -128,16 +128,16 @@ def findings_in_words(findings: Findings) -> Markup:
 
 
 def threshold_in_words(findings: Findings) -> str:
+    """Say where the threshold lies, and how many scores chance would put above it."""
     settings, n_found = findings.settings, int(findings.flags.sum())
     expected = findings.assessment.threshold_expected
     chance = "" if math.isnan(expected) else f" Above it, {about_figure(expected)} would be expected by chance."
     ranked = settings.get("top") is not None or (settings.get("threshold") is None and findings.assessment.self_scored)
     if ranked and n_found:
         below = f"just below the {n_found:,} highest scores" if n_found > 1 else "below the highest score"
-        return f"It lies {below}.{chance}"
-    return (
-        f"It was found from the scores of {'these rows' if findings.assessment.self_scored else 'usual rows'}.{chance}"
-    )
+        return f"The threshold lies {below}.{chance}"
+    rows = "these rows" if findings.assessment.self_scored else "usual rows"
+    return f"The threshold was found from the scores of {rows}.{chance}"
 
 
 def agreement_in_words(findings: Findings) -> Markup:
