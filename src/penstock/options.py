@@ -147,7 +147,7 @@ class LearningOptions(ColumnOptions):
     ] = ()
     labels: Annotated[
         Any,
-        _learn("--labels", "A file of 'penstock label': incidents like those are known, faults not learnt.", Path),
+        _learn("--labels", "A file of 'penstock label': incidents like those are known, faults not fitted.", Path),
     ] = None
     modes: Annotated[
         str | Sequence[str] | Mapping[str, str],

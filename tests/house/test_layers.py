@@ -203,7 +203,7 @@ def test_watch_needs_nothing_that_only_unix_has(tmp_path):
 
 # Class names with more than one meaning. The list may only shrink: a new class gets a name of its own.
 SHARED_NAMES = {
-    *("OnlineNSNMF", "Verdict", "_Worker"),
+    *("Verdict", "_Worker"),
 }
 
 

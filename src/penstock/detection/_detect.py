@@ -489,7 +489,7 @@ def detect(source: Any, **given: Any) -> Findings:
         The same, as periods; given as `exclude_periods`.
     labels : path or labels, optional
         What people said of incidents (`penstock label`, a project): those like them are listed as known, and what was
-        called a fault, a defect or maintenance is not learnt from where other rows are known to be good.
+        called a fault, a defect or maintenance is not fitted to where other rows are known to be good.
     top : int, optional
         The number of findings. If neither this nor a threshold is given: of a series, rows so high that chance would
         show at most one such episode in this period (or in that fitted to, if longer); else 100 rows, the paper's list,
@@ -564,7 +564,7 @@ def fit_model(source: Any, **given: Any) -> Model:
     since, until, exclude_periods, train_until, train_rule, train_periods, modes, skip_modes, settle : as in `detect`
         Rows.
     labels, failures, reader : as in `detect`
-        What is known of rows: known faults are not learnt from.
+        What is known of rows: known faults are not fitted to.
     timezone, day_first, time_format, names, separator, decimal, thousands, missing : as in `detect`
         How the text is written.
     encoding, sheet, query, max_bytes, units, step, hold : as in `detect`
