@@ -18,8 +18,11 @@ WORDS = {
     "(?:Learnt|Judgement|Told|Swept|Standing)": "a noun that says what it holds",
 }
 # Rooms that have none of these. A room that is clean stays clean; the others join when someone works there.
-CLEAN = ["cli/_run_detect.py", "cli/_summary.py", "cli/_data_text.py", "columns", "detection", "explain", "graph", "report", "storage", "options.py",
-         "registry.py", "prepare.py", "datasets.py", "../../docs/detect.md", "../../docs/glossary.md"]  # fmt: skip
+CLEAN = [
+    "cli/_run_detect.py", "cli/_summary.py", "cli/_data_text.py", "columns", "detection", "explain", "graph", "report",
+    "storage", "options.py", "registry.py", "prepare.py", "datasets.py", "../../docs/detect.md",
+    "../../docs/glossary.md",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("place", CLEAN)
