@@ -42,9 +42,12 @@ class Option:
     default: str | None = None  # what the help shows as the default, if it is not that of the field
 
 
-_in, _format = partial(Option, "Input"), partial(Option, "How the text is written (found if not given)")
-_learn, _cut = partial(Option, "What is fitted, and what is scored"), partial(Option, "What counts as a finding")
-_model, _out = partial(Option, "Model"), partial(Option, "Output")
+_in = partial(Option, "Input")
+_format = partial(Option, "How the text is written (found if not given)")
+_learn = partial(Option, "What is fitted, and what is scored")
+_cut = partial(Option, "What counts as a finding")
+_model = partial(Option, "Model")
+_out = partial(Option, "Output")
 
 
 # How times are written: of tables and of streams.
@@ -293,7 +296,9 @@ def described(options: type) -> Iterator[tuple[str, Any, Option]]:
             if isinstance(option, Option):
                 annotation = get_args(hints[each.name])[0]
                 kinds = [kind for kind in (bool, int, float, Path) if kind in (annotation, *get_args(annotation))]
-                kind = "names" if annotation == tuple[str, ...] else kinds[0] if kinds else str
+                kind: Any = next(iter(kinds), str)
+                if annotation == tuple[str, ...]:
+                    kind = "names"
                 yield each.name, each.default, option if option.kind else replace(option, kind=kind)
 
 

@@ -199,7 +199,10 @@ def _read_tables(path: Path, table: str, given: Any, job: type) -> dict[str, dic
             parameter, option = known[key]
             kind = {"names": str, "repeated": list[str], "values": list[str]}.get(option.kind, option.kind)
             checked = _checked(value, kind, f"{path}: [{table}.{name}] {key}")
-            checked = Path(checked) if kind is Path else split_names(checked) if option.kind == "names" else checked
+            if kind is Path:
+                checked = Path(checked)
+            elif option.kind == "names":
+                checked = split_names(checked)
             found[name][parameter] = tuple(checked) if isinstance(checked, list) else checked
     return found
 

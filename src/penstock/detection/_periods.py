@@ -124,9 +124,11 @@ def training_rows(table: Table, until: Any, rule: RowRule | None, periods: Seque
         words = ", ".join(_in_words(*pair) for pair in periods)
         otherwise = f"there is no row {words}, as {_extent(table)}"
     elif rule is not None:
-        rows, otherwise = rule.holds(table), f"the rule {rule} holds for no row of {table.source}"
+        rows = rule.holds(table)
+        otherwise = f"the rule {rule} holds for no row of {table.source}"
     elif until is not None:
-        rows, otherwise = ~_order("train_until", until, table)[1], f"there is no row until {until}, as {_extent(table)}"
+        rows = ~_order("train_until", until, table)[1]
+        otherwise = f"there is no row until {until}, as {_extent(table)}"
     else:
         return np.ones(len(table.values), dtype=np.bool_)
     if not rows.any():

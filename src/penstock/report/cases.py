@@ -323,10 +323,13 @@ def make_article(findings: Findings, case: Case, known: Sequence[tuple[int, int]
     more = [name_tag(sensor.name) + _after(findings, first_onset, sensor) for sensor in rest]
     rule, counts = _rule(why) if why is not None else ("", "")
     sure, how = sureness(findings, case)
-    others = set[int]()
+    others = set[int]()  # an incident names earlier ones that are similar; later ones name it
     for incident in findings.incidents if case.incident is not None else ():
         similar = {number for number, _ in incident.similar}
-        others |= similar if incident.number == case.number else {incident.number} if case.number in similar else set()
+        if incident.number == case.number:
+            others |= similar
+        elif case.number in similar:
+            others.add(incident.number)
     overlap = [place for place, (low, high) in enumerate(known, 1) if low <= case.end and high >= case.start]
     return Record(
         number=case.number,
