@@ -141,6 +141,8 @@ class Prepared:
     data: DataSummary
     inputs: InputChoice
     values: pd.DataFrame
+    units: Mapping[str, str]
+    plan: ModePlan  # by which modes are assigned
     modes: NDArray[np.str_]
     scorable: BoolArray  # rows of a mode that is scored, with a reading, of no excluded period
     notes: tuple[Note, ...]
@@ -310,7 +312,7 @@ def prepare(
         found.append(rows_note("empty rows", rows, table, "without any reading cannot be scored"))
         scored = scored & ~empty
     data = describe_data(table, checks, inputs, units, found)
-    return Prepared(table, data, inputs, values, assigned, scored, data.notes, truth)
+    return Prepared(table, data, inputs, values, units, modes, assigned, scored, data.notes, truth)
 
 
 def input_columns(inputs: InputChoice, table: Table) -> Table:
