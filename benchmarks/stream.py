@@ -51,7 +51,7 @@ def rates(X: Any) -> dict[str, float]:
     from river import anomaly
 
     from penstock import OnlineNSNMF
-    from penstock.adapters.river import OnlineNSNMF as RiverNSNMF
+    from penstock.adapters.river import RiverNSNMF
 
     rows, few = as_dicts(X), as_dicts(X[:1_500])
     jobs: dict[str, tuple[int, Callable[[], Any]]] = {
@@ -72,7 +72,7 @@ def rates(X: Any) -> dict[str, float]:
 def latencies(p: int, n: int = 20_000) -> dict[str, Any]:
     """Microseconds of each sample, by the clock."""
     from penstock import OnlineNSNMF
-    from penstock.adapters.river import OnlineNSNMF as RiverNSNMF
+    from penstock.adapters.river import RiverNSNMF
 
     X = np.random.default_rng(0).random((n, p))
     detector, model = OnlineNSNMF(random_state=0), RiverNSNMF(seed=0)

@@ -23,8 +23,8 @@ _FIRST, _LAST = "2015-08-01", "2015-10-18"
 def load_plant() -> SimulatedPlant:
     """Return turbine and bearings of one unit of the simulated plant, with the truth about its faults.
 
-    Use it to try things: five faults, of which some are hard to see, and a test that is unusual but right. To judge a
-    method take the whole plant, and several (`penstock.simulate.simulate_hydropower`).
+    Use it to try things: five faults, of which some are hard to see, and a test that is unusual but right. To compare
+    methods take the whole plant, and several (`penstock.simulate.simulate_hydropower`).
 
     Returns
     -------

@@ -42,9 +42,12 @@ class Option:
     default: str | None = None  # what the help shows as the default, if it is not that of the field
 
 
-_in, _format = partial(Option, "Input"), partial(Option, "How the text is written (found if not given)")
-_learn, _cut = partial(Option, "What is fitted, and what is scored"), partial(Option, "What counts as a finding")
-_model, _out = partial(Option, "Model"), partial(Option, "Output")
+_in = partial(Option, "Input")
+_format = partial(Option, "How the text is written (found if not given)")
+_learn = partial(Option, "What is fitted, and what is scored")
+_cut = partial(Option, "What counts as a finding")
+_model = partial(Option, "Model")
+_out = partial(Option, "Output")
 
 
 # How times are written: of tables and of streams.
@@ -54,29 +57,14 @@ TimeFormat = Annotated[str | None, _format("--time-format", "How times are writt
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReadingOptions:
-    """How a source is read, which of its rows are used, and what its label says."""
+class SourceOptions:
+    """How a source is read: what a model keeps (`penstock.detection.ReadSettings`), so that new data are read alike."""
 
     time: Annotated[Names | None, _in("--time", "The time column, or two: date,time. Found if not given.", "names")] = (
         None
     )
     label: Annotated[str | None, _in("--label", "A column of what is known, to compare with; never an input.")] = None
-    fault_values: Annotated[
-        Any, _in("--fault-value", "Values of the label that mean a fault: 1,2; may be repeated.", "values")
-    ] = ()
-    unknown_values: Annotated[
-        Any, _in("--unknown-value", "And those of rows of which nothing is known: -999; may be repeated.", "values")
-    ] = ()
-    failures: Annotated[
-        Any, _in("--failures", "A CSV file of known failures to compare with: start, end, text.", Path)
-    ] = None
     group: Annotated[str | None, _in("--group", "A column of runs, units or machines: no event spans two.")] = None
-    since: Annotated[Any, _in("--since", "Use rows from this time on; without times, from this row (from 0).")] = None
-    until: Annotated[Any, _in("--until", "Use rows up to this time or row, and with it.")] = None
-    exclude_periods: Annotated[
-        Any,
-        _in("--exclude-period", "Neither learn from nor score START..END, times or rows; may be repeated.", "repeated"),
-    ] = ()
     strict: Annotated[
         bool | None, _in("--strict", "Refuse a table rather than change, leave out or encode anything.")
     ] = None
@@ -102,6 +90,27 @@ class ReadingOptions:
     encoding: Annotated[str | None, _format("--encoding", "Such as utf-8 or cp1252.")] = None
     sheet: Annotated[str | None, _format("--sheet", "Of a workbook; else the first.")] = None
     query: Annotated[str | None, _in("--query", "Of a database (sql:URL): one SELECT; else its only table.")] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadingOptions(SourceOptions):
+    """How a source is read, which of its rows are used, and what is known of them."""
+
+    fault_values: Annotated[
+        Any, _in("--fault-value", "Values of the label that mean a fault: 1,2; may be repeated.", "values")
+    ] = ()
+    unknown_values: Annotated[
+        Any, _in("--unknown-value", "And those of rows of which nothing is known: -999; may be repeated.", "values")
+    ] = ()
+    failures: Annotated[
+        Any, _in("--failures", "A CSV file of known failures to compare with: start, end, text.", Path)
+    ] = None
+    since: Annotated[Any, _in("--since", "Use rows from this time on; without times, from this row (from 0).")] = None
+    until: Annotated[Any, _in("--until", "Use rows up to this time or row, and with it.")] = None
+    exclude_periods: Annotated[
+        Any,
+        _in("--exclude-period", "Neither learn from nor score START..END, times or rows; may be repeated.", "repeated"),
+    ] = ()
     progress: Callable[[str], None] | None = None
     reader: Callable[..., Any] | None = None
 
@@ -147,7 +156,7 @@ class LearningOptions(ColumnOptions):
     ] = ()
     labels: Annotated[
         Any,
-        _learn("--labels", "A file of 'penstock label': incidents like those are known, faults not learnt.", Path),
+        _learn("--labels", "A file of 'penstock label': incidents like those are known, faults not fitted.", Path),
     ] = None
     modes: Annotated[
         str | Sequence[str] | Mapping[str, str],
@@ -287,7 +296,9 @@ def described(options: type) -> Iterator[tuple[str, Any, Option]]:
             if isinstance(option, Option):
                 annotation = get_args(hints[each.name])[0]
                 kinds = [kind for kind in (bool, int, float, Path) if kind in (annotation, *get_args(annotation))]
-                kind = "names" if annotation == tuple[str, ...] else kinds[0] if kinds else str
+                kind: Any = next(iter(kinds), str)
+                if annotation == tuple[str, ...]:
+                    kind = "names"
                 yield each.name, each.default, option if option.kind else replace(option, kind=kind)
 
 

@@ -1,4 +1,4 @@
-"""Scale columns to [0, 1] by ranges learnt once, and back."""
+"""Scale columns to [0, 1] by ranges fitted once, and back."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _FARTHEST = 1e300  # in ranges of a column: norms of such rows are still finite
 
 @dataclass(frozen=True, eq=False)
 class MinMaxScaling:
-    """Map each column's smallest learnt value to 0 and its largest to 1.
+    """Map each column's smallest fitted value to 0 and its largest to 1.
 
-    A column that was constant when learnt has range 0: the constant maps to 0, and a later departure from it counts in
+    A column that was constant when fitted has range 0: the constant maps to 0, and a later departure from it counts in
     units of the constant (of 1, if that is 0), so that a stuck sensor that begins to move is seen. `undo(apply(X))` is
     X to rounding. NaN stays NaN.
 
@@ -51,7 +51,7 @@ class MinMaxScaling:
             return self._span / self._unit
 
     def apply(self, X: FloatArray, clip: bool = False) -> FloatArray:
-        """Scale rows. Values outside the learnt range fall outside [0, 1], at most 1e300 away, or are clipped to it."""
+        """Scale rows. Values outside the fitted range fall outside [0, 1], at most 1e300 away, or are clipped to it."""
         if clip:
             return self.apply_both(X)[1]
         scaled: FloatArray = np.empty(X.shape)

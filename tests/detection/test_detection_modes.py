@@ -16,7 +16,7 @@ from strategies import examples
 
 from penstock import NSNMF, detect, fit_model, score
 from penstock.columns import RuleError
-from penstock.detection import ModelError, make_detector
+from penstock.detection import make_detector
 from penstock.detection._periods import training_rows
 from penstock.detection.modes import _with_changes, plan_modes
 from penstock.io import Table, TableError, read_table
@@ -235,7 +235,7 @@ def test_a_mode_that_comes_after_the_training_period_is_noted():
 def test_new_data_of_no_known_mode_are_refused_and_of_a_skipped_one_not():
     table = two_modes()
     model = fit_model(table, modes="state", skip_modes="off", method="mean")
-    with pytest.raises(ModelError, match="No row is of a mode that the model knows; the rows are of strange"):
+    with pytest.raises(TableError, match="No row is of a mode that the model knows; the rows are of strange"):
         score(model, table.iloc[:40].assign(state="strange"))
     stopped = score(model, table.iloc[50:100])
     assert not stopped.rows.scored.any()

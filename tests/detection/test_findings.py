@@ -262,11 +262,9 @@ def test_no_findings_are_findings_too():
     assert ranked_findings.top().columns.tolist() == detect(plant(), method="mean", top=3).top().columns.tolist()
     assert ranked_findings.events.empty
     assert ranked_findings.rows.days.empty
-    assert repr(ranked_findings) == (
-        "<Findings in the table: 0 of 260 rows, 0 events, 0 incidents, by MeanDistance. "
-        f"{ranked_findings.verdict.sentence}>"
-    )
-    assert "none stands out" in ranked_findings._repr_html_()
+    for words in ("the table", "0 of 260 rows", "MeanDistance", ranked_findings.verdict.sentence):
+        assert words in repr(ranked_findings)
+    assert ranked_findings.verdict.sentence in ranked_findings._repr_html_()
     with pytest.raises(KeyError, match="There are no events"):
         ranked_findings.explain(1)
 
@@ -278,8 +276,7 @@ def test_notebooks_are_safe_from_hostile_names(tmp_path):
     for method in ("detector", "auto"):
         found = detect(path, top=5, method=method)
         shown = found._repr_html_()
-        assert shown.startswith(f"<p><strong>{found.verdict.sentence}</strong></p><p><strong>5 of 260 rows</strong> ")
-        assert "are listed" in shown
+        assert shown.startswith(f"<p><strong>{found.verdict.sentence}</strong></p><p>5 findings ")
         assert "<table" in shown
         for hostile in ("<script", "<b>"):
             assert hostile not in shown

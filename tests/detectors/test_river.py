@@ -10,7 +10,7 @@ import pytest
 from river import checks, compose, datasets, preprocessing
 
 import penstock
-from penstock.adapters.river import OnlineNSNMF
+from penstock.adapters.river import RiverNSNMF
 from penstock.thresholds import Fixed, RollingQuantile
 
 
@@ -31,13 +31,13 @@ class StandIn:
 def rivers_checks():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(datasets, "CreditCard", StandIn)
-        return list(checks.yield_checks(OnlineNSNMF(seed=1)))
+        return list(checks.yield_checks(RiverNSNMF(seed=1)))
 
 
 @pytest.mark.parametrize("check", rivers_checks(), ids=lambda check: check.__name__)
 def test_rivers_checks(check):
-    assert check.__name__ not in OnlineNSNMF()._unit_test_skips()
-    check(OnlineNSNMF(seed=1))
+    assert check.__name__ not in RiverNSNMF()._unit_test_skips()
+    check(RiverNSNMF(seed=1))
 
 
 def as_dicts(X):
@@ -48,7 +48,7 @@ def as_dicts(X):
 def test_the_same_bits_as_the_arrays_face(parameters):
     X = np.random.default_rng(0).random((200, 4))
     X[np.random.default_rng(1).random(X.shape) < 0.05] = np.nan
-    model = OnlineNSNMF(seed=0, **parameters)
+    model = RiverNSNMF(seed=0, **parameters)
     scores = []
     for x in as_dicts(X):
         scores.append(model.score_one(x))
@@ -64,7 +64,7 @@ def test_the_same_bits_as_the_arrays_face(parameters):
 
 def test_learning_without_scoring_and_scoring_something_else_first():
     X = as_dicts(np.random.default_rng(0).random((100, 3)))
-    plain, nosy = OnlineNSNMF(seed=0), OnlineNSNMF(seed=0)
+    plain, nosy = RiverNSNMF(seed=0), RiverNSNMF(seed=0)
     for x, other in zip(X, reversed(X), strict=True):
         plain.learn_one(x)
         nosy.score_one(x)
@@ -74,7 +74,7 @@ def test_learning_without_scoring_and_scoring_something_else_first():
 
 
 def test_wrong_samples_are_named():
-    model = OnlineNSNMF(seed=0)
+    model = RiverNSNMF(seed=0)
     rows = as_dicts(np.random.default_rng(0).random((40, 2)))
     with pytest.raises(ValueError, match="Feature 'city' is 'Oslo', not a number"):
         model.learn_one({"city": "Oslo"})
@@ -96,7 +96,7 @@ def test_wrong_samples_are_named():
 
 
 def test_one_feature():
-    model = OnlineNSNMF(n_components=1, buffer_size=5, seed=0)
+    model = RiverNSNMF(n_components=1, buffer_size=5, seed=0)
     for value in np.random.default_rng(0).random(20):
         model.learn_one({"level": value})
     assert model.score_one({"level": 9.0}) > model.score_one({"level": 0.5})
@@ -104,7 +104,7 @@ def test_one_feature():
 
 def test_pickle_and_pipeline():
     X = as_dicts(np.random.default_rng(0).normal(size=(120, 3)))
-    model = compose.Pipeline(preprocessing.MinMaxScaler(), OnlineNSNMF(seed=0, threshold=RollingQuantile(0.1)))
+    model = compose.Pipeline(preprocessing.MinMaxScaler(), RiverNSNMF(seed=0, threshold=RollingQuantile(0.1)))
     for x in X[:60]:
         model.score_one(x)
         model.learn_one(x)
@@ -116,7 +116,7 @@ def test_pickle_and_pipeline():
 
 
 def test_a_warm_up_with_samples_that_cannot_be_learnt():
-    model = OnlineNSNMF(n_components=1, buffer_size=5, seed=0, scale=None)
+    model = RiverNSNMF(n_components=1, buffer_size=5, seed=0, scale=None)
     model.learn_one({"x0": None, "x1": float("nan")})  # nothing to learn, and not counted
     for value in np.random.default_rng(0).random(5):
         with pytest.raises(ValueError, match="Feature 'x0' is -5; with scale=None"):
@@ -132,11 +132,11 @@ def test_a_warm_up_with_samples_that_cannot_be_learnt():
 def test_bad_parameters_are_refused_with_the_first_sample():
     for parameters in ({"n_components": 50}, {"buffer_size": 0}, {"seed": -3}):
         with pytest.raises(ValueError):  # noqa: PT011
-            OnlineNSNMF(**parameters).learn_one({"x": 1.0})
+            RiverNSNMF(**parameters).learn_one({"x": 1.0})
 
 
 def test_a_warm_up_that_fails_to_end_can_be_tried_again(monkeypatch):
-    model, twin = OnlineNSNMF(buffer_size=5, seed=0), OnlineNSNMF(buffer_size=5, seed=0)
+    model, twin = RiverNSNMF(buffer_size=5, seed=0), RiverNSNMF(buffer_size=5, seed=0)
     rows = as_dicts(np.random.default_rng(0).random((12, 6)))
     for x in rows[:4]:
         model.learn_one(x)

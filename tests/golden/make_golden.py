@@ -1,4 +1,4 @@
-"""Writes the golden files of the current format: one small saved detector of each class, and what it must say.
+"""Writes the golden files of the current format: a small saved detector of each class, models, and what they must say.
 
     .venv/bin/python tests/golden/make_golden.py
 
@@ -29,6 +29,7 @@ from penstock import (
     OnlineNSNMF,
     OverTime,
     SensorDetector,
+    fit_model,
 )
 from penstock.detectors import MeanDistance, NormScore, SeriesMonitor
 from penstock.factor import BlockSGD, Multiplicative
@@ -137,18 +138,42 @@ def what_it_says(detector: Any) -> dict[str, Any]:
     return said
 
 
+def model_rows(n: int = 60, seed: int = 0) -> pd.DataFrame:
+    """Rows as they are exported: times as text, a state, a kind of text that is seldom, a reading that is missing."""
+    rows = table(n, seed).assign(state=np.where(np.arange(n) // 15 % 2, "off", "on"), grade="g")
+    rows.loc[::7, "grade"] = "h"
+    rows.loc[5, "flow"] = np.nan
+    rows.insert(0, "time", pd.date_range("2024-05-01", periods=n, freq="10min").strftime("%d.%m.%Y %H:%M"))
+    return rows
+
+
+MODELS: dict[str, Callable[[], Any]] = {
+    "model-modes": lambda: fit_model(model_rows(), method="mean", modes="state", settle="20 min", units={"flow": "m"}),
+    "model-rules": lambda: fit_model(model_rows(), method="nmf", modes={"much": "Druck > 4"}, exclude="grade"),
+    "model-sensors": lambda: fit_model(model_rows(), timezone="Europe/Berlin", keep="grade"),
+}
+
+
+def what_a_model_says(model: Any) -> dict[str, Any]:
+    """What a model of `penstock fit` says of new rows; None where it says nothing."""
+    scores = model.score(model_rows(20, seed=1), top=2).scores
+    return {"inputs": list(model.inputs.names), "scores": [None if np.isnan(each) else each for each in scores]}
+
+
 def main() -> None:
     folder = FOLDER / f"format-{FORMAT_VERSION}"
     folder.mkdir(exist_ok=True)
     warnings.simplefilter("ignore")  # so few rows converge to little
-    for name, make in CASES.items():
-        path = folder / f"{name}.safetensors"
+    made = {f"{name}.safetensors": (make, what_it_says) for name, make in CASES.items()}
+    made |= {f"{name}.penstock": (make, what_a_model_says) for name, make in MODELS.items()}
+    for name, (make, says) in made.items():
+        path = folder / name
         if path.exists():
             print(f"{path.name} exists")
             continue
         detector = make()
         detector.save(path)
-        text = json.dumps(what_it_says(detector), indent=1, ensure_ascii=False)
+        text = json.dumps(says(detector), indent=1, ensure_ascii=False)
         path.with_suffix(".json").write_text(text + "\n", encoding="utf-8")
         print(f"{path.name} written, {path.stat().st_size:,} bytes")
 

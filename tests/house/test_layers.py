@@ -201,21 +201,13 @@ def test_watch_needs_nothing_that_only_unix_has(tmp_path):
     assert (tmp_path / "state" / "watch.db").exists()
 
 
-# Class names with more than one meaning. The list may only shrink: a new class gets a name of its own.
-SHARED_NAMES = {
-    "OnlineNSNMF",
-}
-
-
 def test_a_class_name_has_one_meaning():
     homes: dict[str, list[str]] = {}
     for file in FILES:
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.ClassDef):
                 homes.setdefault(node.name, []).append(file.relative_to(SOURCE).as_posix())
-    shared = {name: files for name, files in homes.items() if len(files) > 1}
-    assert {name: shared[name] for name in shared.keys() - SHARED_NAMES} == {}
-    assert SHARED_NAMES - shared.keys() == set(), "these have one meaning now: take them off the list"
+    assert {name: files for name, files in homes.items() if len(files) > 1} == {}
 
 
 def test_dir_shows_public_names_only():

@@ -16,7 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock._types import StreamScores
-from penstock.io.sinks import JsonLinesSink, OutputError, OutputMark, continue_sink, format_verdicts, open_sink
+from penstock.io.sinks import JsonLinesSink, OutputMark, continue_sink, format_verdicts, open_sink
+from penstock.storage import StorageError
 
 any_float = st.floats() | st.just(math.nan)
 
@@ -89,7 +90,7 @@ def test_what_is_there_is_not_written_over(tmp_path: Path) -> None:
     path = tmp_path / "out.jsonl"
     path.write_text("precious")
     for opened in (lambda: open_sink(path), lambda: continue_sink(path, None, 1)):  # new, and what went to a pipe
-        with pytest.raises(OutputError, match=r"holds something already.*--overwrite"):
+        with pytest.raises(StorageError, match=r"holds something already.*--overwrite"):
             opened()
     assert path.read_text() == "precious"
     sink = open_sink(path, overwrite=True)
@@ -99,7 +100,7 @@ def test_what_is_there_is_not_written_over(tmp_path: Path) -> None:
 
 def test_two_watchers_cannot_share_an_output(tmp_path: Path) -> None:
     sink = open_sink(tmp_path / "out.jsonl")
-    with pytest.raises(OutputError, match="Another penstock watch"):
+    with pytest.raises(StorageError, match="Another penstock watch"):
         open_sink(tmp_path / "out.jsonl")
     sink.close()
     open_sink(tmp_path / "out.jsonl").close()
@@ -128,12 +129,12 @@ def test_continuing_can_keep_what_was_said(tmp_path: Path) -> None:
 def test_another_output_is_not_continued(tmp_path: Path) -> None:
     path = tmp_path / "out.jsonl"
     path.write_text("short")
-    with pytest.raises(OutputError, match="has 5 bytes, fewer than the 100"):
+    with pytest.raises(StorageError, match="has 5 bytes, fewer than the 100"):
         continue_sink(path, mark_of("x" * 100), 2)
     assert path.read_text() == "short"
     open_sink(path, overwrite=True).close()  # and the lock is free
     path.unlink()
-    with pytest.raises(OutputError, match=r"out\.jsonl is missing"):
+    with pytest.raises(StorageError, match=r"out\.jsonl is missing"):
         continue_sink(path, mark_of(a_line(1, 0.25)), 2)
     assert not path.exists()
 
@@ -144,7 +145,7 @@ def test_a_longer_file_that_is_not_ours_is_not_cut(tmp_path: Path, said: str, ke
     path = tmp_path / "precious"
     path.write_text("".join(f"{number}\n" for number in range(10_000)))
     before = path.read_bytes()
-    with pytest.raises(OutputError, match="precious is not the output that belongs to this --state"):
+    with pytest.raises(StorageError, match="precious is not the output that belongs to this --state"):
         continue_sink(path, mark_of(said), 2, keep=keep)
     assert path.read_bytes() == before
     open_sink(path, overwrite=True).close()  # and the lock is free
@@ -154,7 +155,7 @@ def test_a_longer_file_that_is_not_ours_is_not_cut(tmp_path: Path, said: str, ke
 def test_only_the_verdicts_that_are_next_are_kept(tmp_path: Path, more: str) -> None:
     path = tmp_path / "out.jsonl"
     path.write_text(a_line(1, 0.25) + more)
-    with pytest.raises(OutputError, match="is expected and is not there"):
+    with pytest.raises(StorageError, match="is expected and is not there"):
         continue_sink(path, mark_of(a_line(1, 0.25)), 2, keep=True)
     assert path.read_text() == a_line(1, 0.25) + more
 
@@ -205,7 +206,7 @@ def test_a_pipe_that_does_not_wait_is_waited_for() -> None:
 
 def test_a_closed_standard_output_is_an_output_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdout", None)
-    with pytest.raises(OutputError, match="Standard output is closed"):
+    with pytest.raises(StorageError, match="Standard output is closed"):
         open_sink(None)
 
 
@@ -225,7 +226,7 @@ def test_devices_are_written_to_and_never_cut(tmp_path: Path) -> None:
 def test_a_full_disk_is_an_output_error() -> None:
     sink = open_sink(Path("/dev/full"))
     sink.name_variables(["a"])
-    with pytest.raises(OutputError, match="The output cannot be written: No space left on device"):
+    with pytest.raises(StorageError, match="The output cannot be written: No space left on device"):
         sink.write(1, None, verdicts(0.25))
     sink.close()
 

@@ -16,7 +16,7 @@ import penstock
 from penstock._parameters import ParameterError
 from penstock.cli import main
 from penstock.explain import Label
-from penstock.io import OutputError, TimeReader
+from penstock.io import TimeReader
 from penstock.live import Monitor, WatchOptions
 from penstock.live.alarm_files import AlarmClock, read_alarms
 from penstock.live.alarm_load import alarm_load
@@ -24,6 +24,7 @@ from penstock.live.alarm_records import Alarm, AlarmState, Change, RowVerdict
 from penstock.live.alarms import AlarmBook
 from penstock.live.options import AlarmRules
 from penstock.live.store import StoreError
+from penstock.storage import StorageError
 
 RULES = AlarmRules(on_delay="1min", off_delay="3min", min_duration=0, group_wait=0)
 
@@ -89,12 +90,12 @@ def test_wrong_files_and_settings(options: WatchOptions) -> None:
     with pytest.raises(ParameterError, match="alarms is needed"):
         Monitor(replace(options, alarms=None), rules=RULES)
     Monitor(options, rules=RULES).run()
-    with pytest.raises(OutputError, match="is the --output already"):
+    with pytest.raises(StorageError, match="is the --output already"):
         Monitor(replace(options, alarms=options.output), rules=RULES)
     with pytest.raises(StoreError, match="alarms: on_delay was"):
         Monitor(options)
     Path(str(options.alarms)).write_text("{}\n")
-    with pytest.raises(OutputError, match="fewer than"):
+    with pytest.raises(StorageError, match="fewer than"):
         Monitor(options, rules=RULES)
 
 

@@ -17,9 +17,10 @@ from live_tables import NAMES, a_pipe, as_csv, committed, lines_of, rows
 import penstock
 from penstock import OnlineNSNMF
 from penstock._parameters import ParameterError
-from penstock.io import InputError, OutputError
+from penstock.io import InputError
 from penstock.live import Counts, Monitor, Observer, WatchOptions
 from penstock.live.store import StoreError
+from penstock.storage import StorageError
 from penstock.thresholds import ConformalPValue
 
 SMALL: dict[str, Any] = {"n_components": 2, "buffer_size": 10, "warmup": 20}
@@ -127,15 +128,15 @@ def test_another_input_or_output_is_refused(options: WatchOptions, tmp_path: Pat
     other.write_text(as_csv(rows(seed=3)))
     with pytest.raises(InputError, match="does not begin like"):
         Monitor(replace(options, input=other))
-    with pytest.raises(OutputError, match=r"none\.jsonl is missing"):
+    with pytest.raises(StorageError, match=r"none\.jsonl is missing"):
         Monitor(replace(options, output=tmp_path / "none.jsonl"))
     assert not (tmp_path / "none.jsonl").exists()
     other.write_text("".join(f"{number}\n" for number in range(100_000)))
-    with pytest.raises(OutputError, match="is not the output that belongs to this --state"):
+    with pytest.raises(StorageError, match="is not the output that belongs to this --state"):
         Monitor(replace(options, output=other))
     assert len(other.read_text().splitlines()) == 100_000
     before = Path(options.input).read_bytes()
-    with pytest.raises(OutputError, match="is the input"):
+    with pytest.raises(StorageError, match="is the input"):
         Monitor(replace(options, output=Path(options.input), overwrite=True))
     assert Path(options.input).read_bytes() == before
 

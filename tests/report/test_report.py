@@ -27,7 +27,7 @@ from report_tables import (
 
 from penstock.certainty import about_figure
 from penstock.detection import detect
-from penstock.report import to_html, write_html
+from penstock.report import chart_data, to_html, write_html
 from penstock.report.document import document_pieces
 from penstock.report.words import by_chance, duration, when
 
@@ -224,11 +224,21 @@ def test_every_part_is_there():
 
 def test_without_findings_there_are_no_empty_parts():
     text = to_html(quiet_findings())
-    assert "none stands out" in text
+    assert quiet_findings().verdict.sentence in text
     for part in ("cases", "days", "neighbours", "rules"):
         assert f'id="{part}"' not in text
         assert f'href="#{part}"' not in text
     assert '<section id="explore"' in text
+
+
+def test_tags_that_no_longer_fit_are_all_named_and_drawn_first():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(800, 1)) + rng.normal(scale=0.3, size=(800, 5)), columns=list("abcde"))
+    table.loc[400:, "d"] += 20
+    found = detect(table, ordered=True, train_until=399)
+    assert [shift.name for shift in found.assessment.shifts] == ["d"]
+    assert "shifts" in read(to_html(found)).ids
+    assert chart_data(found)["explorer"]["order"][0] == list(table).index("d")
 
 
 def test_of_very_many_the_most_severe_are_listed_and_some_of_them_can_be_opened(monkeypatch):

@@ -12,13 +12,12 @@ import numpy as np
 from river import base
 
 from penstock._types import FloatArray
-from penstock.detectors import LARGEST_VALUE
-from penstock.detectors import OnlineNSNMF as Detector
+from penstock.detectors import LARGEST_VALUE, OnlineNSNMF
 from penstock.graph.similarities import Kind
 from penstock.thresholds import Threshold
 
 
-class OnlineNSNMF(base.AnomalyDetector):
+class RiverNSNMF(base.AnomalyDetector):
     """Neighbourhood-structure-assisted NMF over a stream of dicts.
 
     The parameters are those of `penstock.OnlineNSNMF`, with River's word `seed` for `random_state`. The features are
@@ -66,9 +65,9 @@ class OnlineNSNMF(base.AnomalyDetector):
     --------
 
     >>> import random
-    >>> from penstock.adapters.river import OnlineNSNMF
+    >>> from penstock.adapters.river import RiverNSNMF
     >>> rng = random.Random(0)
-    >>> model = OnlineNSNMF(n_components=1, similarity="relative", seed=0)
+    >>> model = RiverNSNMF(n_components=1, similarity="relative", seed=0)
     >>> for _ in range(200):
     ...     model.learn_one({"flow": 0.5 + 0.1 * rng.random(), "level": 0.3 + 0.1 * rng.random()})
     >>> model.score_one({"flow": 0.55, "level": 0.35}) < 0.05 < model.score_one({"flow": 0.1, "level": 0.9})
@@ -157,9 +156,9 @@ class OnlineNSNMF(base.AnomalyDetector):
         """The features, in the order the model has them; empty before the warm-up has ended."""
         return list(self._columns)
 
-    def _detector(self) -> Detector:
+    def _detector(self) -> OnlineNSNMF:
         parameters = {name: value for name, value in self._get_params().items() if name != "seed"}
-        return Detector(random_state=self.seed, **parameters)
+        return OnlineNSNMF(random_state=self.seed, **parameters)
 
     def _row(self, x: Mapping[Any, Any]) -> FloatArray:
         columns = self._columns

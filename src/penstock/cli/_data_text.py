@@ -87,13 +87,14 @@ class _Row:
             usual, ends = counted(tag.kinds, "kind") if tag.kinds else NO_NUMBER, ("", "")
         every = "" if math.isnan(tag.interval) else duration_in_words(tag.interval)
         missing = "" if not tag.share_missing else percent(tag.share_missing)
-        bad = "?" if tag.bad is None else f"{tag.bad:,}" if tag.bad else ""
-        bad = bad if any(each.bad is not None for each in data.tags) else ""
-        unit = _short(tag.unit, _LONGEST_UNIT)
-        self.cells = (_short(tag.name, _LONGEST_NAME), unit, every, usual, *ends, missing, bad)
+        bad = f"{tag.bad:,}" if tag.bad else ""
+        if tag.bad is None and any(each.bad is not None for each in data.tags):
+            bad = "?"
+        unit = short(tag.unit, _LONGEST_UNIT)
+        self.cells = (short(tag.name), unit, every, usual, *ends, missing, bad)
         doubtful = tag.grade == "C" and tag.use != "left out"
         reasons = " ".join(tag.reasons) if doubtful else ""
-        self.below = "; ".join(filter(None, (covered_in_words(tag, data.time, _when), reasons)))
+        self.below = "; ".join(filter(None, (covered_in_words(tag, data.time, plain_time), reasons)))
 
 
 class _TagTable:
@@ -121,10 +122,10 @@ def _sections_before(data: DataSummary) -> Iterator[tuple[str, list[str]]]:
     if data.time is None:
         yield "Time: none was found (--time names its column).", []
     else:
-        span = f"{_when(data.time.first)} to {_when(data.time.last)}"
+        span = f"{plain_time(data.time.first)} to {plain_time(data.time.last)}"
         lasting = duration_in_words((data.time.last - data.time.first).total_seconds())
         zone = "without a zone: as the plant's clock showed it" if data.time.zone is None else f"zone {data.time.zone}"
-        step = step_in_words(data.time, _when)
+        step = step_in_words(data.time, plain_time)
         about = [f"{span} ({lasting}), {zone}.", f"{step[0].upper()}{step[1:]}."]
         about += [note.message for note in data.notes if note.kind in ("order", "duplicate times")]
         yield f"Time: column {quoted(data.time.column)}, {data.time.how}.", about
@@ -134,7 +135,7 @@ def _sections_before(data: DataSummary) -> Iterator[tuple[str, list[str]]]:
 def _sections_after(data: DataSummary, everything: bool) -> Iterator[tuple[str, list[str]]]:
     if data.left_out:
         most = len(data.left_out) if everything else _MOST_OF_A_ROLE
-        texts = [f"{_short(each.name, _LONGEST_NAME)}: {each.reason}" for each in data.left_out[:most]]
+        texts = [f"{short(each.name)}: {each.reason}" for each in data.left_out[:most]]
         more = len(data.left_out) - most
         yield f"Left out ({len(data.left_out):,}):", [*texts, *([f"… and {more:,} more (--all)"] if more > 0 else [])]
     others = [note.message for note in data.other_notes if note.kind not in ("order", "duplicate times")]
@@ -155,7 +156,7 @@ def _widths(rows: Sequence[_Row]) -> list[int]:
 
 def _line(cells: Sequence[str], widths: Sequence[int], indent: str = "  ") -> str:
     room = widths[0] + 2 - len(indent)
-    shown = [f"{indent}{_short(cells[0], room):{room}}"]
+    shown = [f"{indent}{short(cells[0], room):{room}}"]
     for heading, text, width in zip(_HEADINGS, cells[1:], widths[1:], strict=True):
         if width:
             shown.append(text.ljust(width) if heading == "unit" else text.rjust(width))
@@ -202,14 +203,15 @@ def _print_in_colours(data: DataSummary, everything: bool) -> None:
     say(_sections_after(data, everything))
 
 
-def _short(text: str, most: int) -> str:
+def short(text: str, most: int = _LONGEST_NAME) -> str:
+    """Return a text cut to so many characters."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def _when(moment: Any) -> str:
+def plain_time(moment: Any) -> str:
     """Return a time without its zone, and without seconds where there are none.
 
-    >>> _when(pd.Timestamp("2024-05-01 10:00+02:00")), _when(pd.Timestamp("2024-05-01 10:00:05.25"))
+    >>> plain_time(pd.Timestamp("2024-05-01 10:00+02:00")), plain_time(pd.Timestamp("2024-05-01 10:00:05.25"))
     ('2024-05-01 10:00', '2024-05-01 10:00:05')
     """
     if not isinstance(moment, pd.Timestamp):

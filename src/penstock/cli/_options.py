@@ -144,7 +144,7 @@ def plain_errors(context: typer.Context, place: str = "") -> Iterator[None]:
         said = str(error) if error.strerror is None else f"{error.strerror}."
         file = f"{error.filename}: " if error.strerror is not None and error.filename else ""
         raise CommandError(f"{place}{file}{said}") from None
-    except ValueError as error:  # TableError, RuleError, ModelError and StorageError are such
+    except ValueError as error:  # TableError, RuleError and StorageError are such
         message, parameter = str(error), getattr(error, "parameter", None)
         if parameter in {each.name for each in context.command.params}:
             option = place_of(context, str(parameter))
@@ -199,7 +199,10 @@ def _read_tables(path: Path, table: str, given: Any, job: type) -> dict[str, dic
             parameter, option = known[key]
             kind = {"names": str, "repeated": list[str], "values": list[str]}.get(option.kind, option.kind)
             checked = _checked(value, kind, f"{path}: [{table}.{name}] {key}")
-            checked = Path(checked) if kind is Path else split_names(checked) if option.kind == "names" else checked
+            if kind is Path:
+                checked = Path(checked)
+            elif option.kind == "names":
+                checked = split_names(checked)
             found[name][parameter] = tuple(checked) if isinstance(checked, list) else checked
     return found
 

@@ -103,9 +103,11 @@ def run_fit(context: typer.Context) -> int:
         with plain_errors(context, f"{path} could not be written: "):
             model.save(path, overwrite=context.params["overwrite"])
     if not context.params["quiet"]:
-        kind, rows, inputs = type(model.parts[0].detector).__name__, len(model.training_scores), len(model.inputs.names)
+        kind = type(model.parts[0].detector).__name__
+        rows = counted(len(model.training_scores), "row")
         modes = "" if len(model.parts) == 1 else f" in {len(model.parts)} operating modes"
-        lines = [f"{kind} was fitted to {rows:,} rows of {inputs:,} inputs{modes}.", *method_lines(model.notes)]
+        inputs = counted(len(model.inputs.names), "input")
+        lines = [f"{kind} was fitted to {rows} of {inputs}{modes}.", *method_lines(model.notes)]
         lines[1:1] = doubt_lines([note for note in model.notes if note.doubt])
         others = [note for note in model.notes if not note.doubt]
         lines += [*note_lines(others, said), "", f"Written: {path}"]

@@ -8,20 +8,20 @@ from typing import Any
 
 import pandas as pd
 
-from penstock._messages import counted, duration_in_words
+from penstock._messages import counted
 from penstock.certainty import about_figure
 from penstock.cli._console import printable
-from penstock.cli._data_text import SAID, data_lines
+from penstock.cli._data_text import SAID, data_lines, plain_time, short
 from penstock.detection import NO_LONGER_FITS, Findings
 from penstock.explain import NEW_STATE, NORMAL
 from penstock.io import Note
-from penstock.report.words import SOURCES, by_chance, how_long, how_sure
+from penstock.report.words import SOURCES, agreement_in_words, by_chance, findings_in_words, how_long, how_sure
 
 _MOST_INCIDENTS, _MOST_EVENTS, _MOST_DAYS, _MOST_NOTES = 10, 10, 7, 20
 _MOST_STRETCHES, _MOST_CIRCUMSTANCES = 5, 2
 _MOST_BESIDE_INCIDENTS = 5  # events, where incidents are listed before them
 _METHOD = "method"  # the kind of the note on the method
-_NAMED, _LONGEST = 3, 60  # variables of an event, and characters of their names
+_NAMED = 3  # variables of an event
 
 
 def summary_lines(findings: Findings, files: Sequence[Path], warnings: Sequence[str] = ()) -> list[str]:
@@ -33,6 +33,7 @@ def summary_lines(findings: Findings, files: Sequence[Path], warnings: Sequence[
     lines = [
         findings.verdict.sentence,
         *fits,
+        *_hidden_faults(findings),
         _rows(findings),
         *data_lines(findings.data),
         *method_lines(findings.notes),
@@ -40,16 +41,30 @@ def summary_lines(findings: Findings, files: Sequence[Path], warnings: Sequence[
     lines += [*_incident_lines(findings), *_stretch_lines(findings)]
     unusual = not findings.assessment.by_sensor or len(findings.incidents)
     if unusual:
-        lines += [*_counts(findings), *_event_lines(findings)]
+        trained = int(findings.rows.fitted.sum())
+        if 0 < trained < int(findings.rows.scored.sum()):
+            lines.append(f"Fitted to {counted(trained, 'row')}; findings are among the others.")
+        lines += [findings_in_words(findings), *_event_lines(findings)]
     days = findings.rows.days
     if len(days) and unusual:
         texts = [f"{str(day)[:10]} ({count:,})" for day, count in zip(days.index, days["rows"], strict=True)]
         lines += ["", f"Event days (findings): {', '.join(_first(texts, _MOST_DAYS))}"]
     others = [note for note in findings.notes if note.kind not in (*SAID, NO_LONGER_FITS) and not note.doubt]
-    lines += [*_agreement(findings), *note_lines(others, warnings)]
+    if findings.assessment.agreement is not None:
+        lines += ["", agreement_in_words(findings.assessment.agreement)]
+    lines += note_lines(others, warnings)
     if files:
         lines += ["", *(f"Written: {path}" for path in files)]
     return [printable(line) for line in lines]
+
+
+def _hidden_faults(findings: Findings) -> list[str]:
+    """Return what "nothing stands out" does not say of a table that was scored by itself."""
+    if findings.verdict.kind != "nothing" or not findings.assessment.self_scored:
+        return []
+    return [
+        "A fault that lasts for most of the record looks usual: a period known to be good shows it (--train-until)."
+    ]
 
 
 def method_lines(notes: Sequence[Note]) -> list[str]:
@@ -65,26 +80,10 @@ def note_lines(notes: Sequence[Note], warnings: Sequence[str] = ()) -> list[str]
 
 def _rows(findings: Findings) -> str:
     time, rows, scored = findings.table.time, len(findings.scores), int(findings.rows.scored.sum())
-    span = "" if time is None else f" from {_when(time.min())} to {_when(time.max())}"
+    span = "" if time is None else f" from {plain_time(time.min())} to {plain_time(time.max())}"
     some = "all" if scored == rows else f"{scored:,}"
     how = f"{some} scored by {findings.assessment.method} with {counted(len(findings.inputs.names), 'input')}"
     return f"{findings.table.source}: {counted(rows, 'row')}{span}, {how}."
-
-
-def _counts(findings: Findings) -> Iterator[str]:
-    trained, scored = int(findings.rows.fitted.sum()), int(findings.rows.scored.sum())
-    if 0 < trained < scored:
-        yield f"Fitted to {counted(trained, 'row')}; findings are among the others."
-    found, events = int(findings.flags.sum()), len(findings.events)
-    chance = by_chance(findings.assessment.threshold_expected)
-    above = f"{findings.threshold:.4g}{f', {chance}' if chance else ''}"
-    if not found:
-        yield f"No findings: no score is above {above}."
-        return
-    days = f" on {counted(len(findings.rows.days), 'day')}" if findings.table.time is not None else ""
-    highest = "the highest score" if found == 1 else f"the {found:,} highest scores"
-    which = f"{highest} of {counted(scored, 'row')}, " if findings.assessment.self_scored else "scores "
-    yield f"{counted(found, 'finding')} ({which}above {above}) in {counted(events, 'event')}{days}."
 
 
 def _incident_lines(findings: Findings) -> Iterator[str]:
@@ -97,19 +96,20 @@ def _incident_lines(findings: Findings) -> Iterator[str]:
     for incident in incidents.sort_values("rank").head(_MOST_INCIDENTS).reset_index().to_dict("records"):
         chance = by_chance(incident["expected_by_chance"])
         word = how_sure(incident["expected_by_chance"], incident["kind"], incident["known"])
-        sure = f"{word} ({chance})" if chance else word if incident["kind"] == NEW_STATE else "how sure is not known"
-        group = f"{_cut(str(incident['group']))}, " if "group" in incident else ""
+        sure = f"{word} ({chance})" if chance else word.replace("not known", "how sure is not known")
+        group = f"{short(str(incident['group']))}, " if "group" in incident else ""
         yield f"  {incident['incident']}: {group}{_span(incident)}, {sure}"
         first, out = incident["first_sensor"], incident["first_out"]
-        condition = f" ({_cut(incident['condition'])})" if incident["condition"] else ""
-        moved = ", which moved first" if out == first else f"; {_cut(out)} moved first" if out else ""
+        condition = f" ({short(incident['condition'])})" if incident["condition"] else ""
+        moved = f"; {short(out)} moved first" if out else ""
+        moved = ", which moved first" if out == first else moved
         source = "" if incident["kind"] == NEW_STATE else f"; {SOURCES[incident['source']]}"
         count = f", {counted(incident['sensors'], 'sensor')} out of range" if incident["source"] == "machine" else ""
-        with_it = "".join(f"; with it {_cut(text)}" for text in incident["circumstances"][:_MOST_CIRCUMSTANCES])
+        with_it = "".join(f"; with it {short(text)}" for text in incident["circumstances"][:_MOST_CIRCUMSTANCES])
         similar = f"; like incident {', '.join(map(str, incident['similar']))}" if incident["similar"] else ""
         how = "known" if incident["known"].startswith(NORMAL) else "like an earlier one"
-        known = f"; {how}: {_cut(incident['known'])}" if incident["known"] else ""
-        yield f"     look first at {_cut(first)}{condition}{moved}{source}{count}{with_it}{similar}{known}"
+        known = f"; {how}: {short(incident['known'])}" if incident["known"] else ""
+        yield f"     look first at {short(first)}{condition}{moved}{source}{count}{with_it}{similar}{known}"
     more = len(incidents) - _MOST_INCIDENTS
     if more > 0:
         yield f"  … and {more:,} more"
@@ -122,11 +122,11 @@ def _stretch_lines(findings: Findings) -> Iterator[str]:
     if not len(stretches) or len(findings.incidents):
         return
     yield ""
-    yield "The highest stretches, none of them unusual:"
+    yield "The highest stretches, which chance may explain:"
     for stretch in stretches.sort_values("rank").head(_MOST_STRETCHES).to_dict("records"):
-        group = f"{_cut(str(stretch['group']))}, " if "group" in stretch else ""
+        group = f"{short(str(stretch['group']))}, " if "group" in stretch else ""
         chance = by_chance(stretch["expected_by_chance"])
-        yield f"  {group}{_span(stretch)}: {_cut(stretch['first_sensor'])}{f'; {chance}' if chance else ''}"
+        yield f"  {group}{_span(stretch)}: {short(stretch['first_sensor'])}{f'; {chance}' if chance else ''}"
     more = len(stretches) - _MOST_STRETCHES
     if more > 0:
         yield f"  … and {more:,} more"
@@ -134,7 +134,7 @@ def _stretch_lines(findings: Findings) -> Iterator[str]:
 
 def _span(incident: Mapping[Any, Any]) -> str:
     """Return when an incident was, how long it lasted, and how it was interrupted."""
-    start, end = _when(incident["start"]), _when(incident["end"])
+    start, end = plain_time(incident["start"]), plain_time(incident["end"])
     is_time = isinstance(incident["start"], pd.Timestamp)
     length = how_long(incident["start"], incident["end"], incident["duration"], incident["runs"])
     if start == end:
@@ -158,9 +158,9 @@ def _event_lines(findings: Findings) -> Iterator[str]:
     columns = zip(events.index, *(events[name] for name in ("start", "end", "rows", graded, "peak_row")), strict=True)
     for event, start, end, count, grade, peak in columns:
         shown = f"{grade}" if findings.assessment.chance_unknown else about_figure(grade)
-        named = [] if group is None else [_cut(str(group.iloc[peak]))]
-        figures = (_when(start), _when(end), f"{count:,}", shown)
-        rows.append((f"{event}", *named, *figures, _cut(_variables(findings, event))))
+        named = [] if group is None else [short(str(group.iloc[peak]))]
+        figures = (plain_time(start), plain_time(end), f"{count:,}", shown)
+        rows.append((f"{event}", *named, *figures, short(_variables(findings, event))))
     widths = [max(map(len, column)) for column in list(zip(*rows, strict=True))[:-1]]
     yield ""
     for row in rows:
@@ -181,35 +181,5 @@ def _variables(findings: Findings, event: int) -> str:
     return f"(settings: {settings})" if settings else names
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
-
-
-def _agreement(findings: Findings) -> Iterator[str]:
-    agreement = findings.assessment.agreement
-    if agreement is None:
-        return
-    faults, scored = len(agreement.faults), agreement.n_scored_faults
-    yield ""
-    if not scored:
-        yield "Label: none of the known faults was scored." if faults else "Label: it knows of no fault."
-        return
-    precision, horizon = agreement.precision_at_n, agreement.horizon
-    some = "" if pd.isna(precision) else f"{precision:.0%} of the {agreement.n_ranked:,} highest scores"
-    share = f"; {some} are known rows" if some else ""
-    which = "known fault" if scored == faults else "known and scored fault"
-    earlier = agreement.n_found - agreement.n_inside
-    span = counted(horizon, "row") if isinstance(horizon, int) else duration_in_words(horizon.total_seconds())
-    before = f", {earlier:,} more only an alarm up to {span} before" if earlier else ""
-    yield f"Label: a finding inside {agreement.n_inside:,} of {counted(scored, which)}{before}{share}."
-
-
 def _first(texts: Sequence[str], most: int) -> list[str]:
     return [*texts[:most], *([f"… and {len(texts) - most:,} more"] if len(texts) > most else [])]
-
-
-def _when(moment: Any) -> str:
-    if not isinstance(moment, pd.Timestamp):
-        return f"{moment}"
-    local = moment.tz_localize(None)
-    return local.isoformat(sep=" ", timespec="minutes" if local == local.floor("min") else "seconds")

@@ -41,7 +41,7 @@ def _run(options: WatchOptions, rules: AlarmRules, *, quiet: bool) -> int:
     """Monitor until the end, and return the exit code of the command."""
     from penstock.cli._console import StopSignals
     from penstock.cli._narrator import Narrator
-    from penstock.io import InputError, OutputError
+    from penstock.io import InputError
     from penstock.live import Monitor
     from penstock.live.store import StoreError
     from penstock.storage import StorageError
@@ -57,7 +57,7 @@ def _run(options: WatchOptions, rules: AlarmRules, *, quiet: bool) -> int:
             counts = monitor.run(stop.requested)
     except BrokenPipeError:  # the reader of the output has closed it
         return 0
-    except (InputError, OutputError, StoreError, StorageError) as error:
+    except (InputError, StoreError, StorageError) as error:
         raise CommandError(str(error)) from error
     finally:
         narrator.end(counts)

@@ -15,13 +15,13 @@ from penstock.detection._shifts import NO_LONGER_FITS, Shift
 from penstock.detection.data import DataSummary, TagSummary, TimeSummary
 from penstock.detection.failures import Failure, read_failures
 from penstock.detection.findings import Assessment, Explained, Findings, RowDetails, ScoredInputs
-from penstock.detection.model import Model, ModelError, deviations, label_incident
+from penstock.detection.model import Model, deviations, label_incident
 from penstock.detection.modes import UNKNOWN, ModePlan, mode_name
 from penstock.registry import METHODS, make_detector
 
 __all__ = [
     "FROM_DATA", "METHODS", "NO_LONGER_FITS", "UNKNOWN", "Abilities", "Assessment", "DataSummary", "Explained",
-    "Explanation", "Failure", "Findings", "FitPlan", "ModePart", "ModePlan", "Model", "ModelError", "Progress",
+    "Explanation", "Failure", "Findings", "FitPlan", "ModePart", "ModePlan", "Model", "Progress",
     "ReadSettings", "RowDetails", "ScorePlan", "ScoredInputs", "Shift", "TagSummary", "TimeSummary", "detect",
     "deviations", "explain", "fit_model", "label_incident", "load", "look", "make_detector", "mode_name",
     "read_failures", "rows_of_period", "score", "state_in_words",

@@ -284,8 +284,10 @@ def _without_wrong_sensors(scored: ScoredTable, incident: Incident, expected: Fl
     wrong = [sensor.column for sensor in incident.wrong_sensors]
     if not wrong:
         return incident
-    first, last = min(incident.start, int(incident.rows[0])), max(incident.end, int(incident.rows[-1]))
-    mode, rows = scored.prepared.modes[incident.peak], np.arange(first, last + 1)
+    first = min(incident.start, int(incident.rows[0]))
+    last = max(incident.end, int(incident.rows[-1]))
+    mode = scored.prepared.modes[incident.peak]
+    rows = np.arange(first, last + 1)
     rows = rows[scored.has_score[rows] & (scored.prepared.modes[rows] == mode)]
     detector = scored.part_of(mode).part.detector
     readings = scored.values[rows]

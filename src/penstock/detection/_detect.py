@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -22,13 +22,13 @@ from penstock.columns import RowRule, give_roles, parse_rule, read_roles
 from penstock.detection._assembling import make_findings
 from penstock.detection._parts import Abilities
 from penstock.detection._periods import (
-    LabelValues,
-    Periods,
+    UsedRows,
     check_moment,
     read_duration,
     read_periods,
     shown,
     shown_names,
+    shown_periods,
     training_rows,
 )
 from penstock.detection._preparing import (
@@ -47,7 +47,7 @@ from penstock.detection._scoring import Selection
 from penstock.detection.data import DataSummary
 from penstock.detection.findings import Findings
 from penstock.detection.model import Model, fit_parts
-from penstock.detection.modes import ModePlan, check_modes, columns_of, plan_modes
+from penstock.detection.modes import check_modes, columns_of, plan_modes
 from penstock.explain import Label, Truth, excluded_periods, read_labels
 from penstock.io import Note, Table, TableError
 from penstock.options import (
@@ -70,17 +70,6 @@ _LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "pandas")
 
 
 @dataclass(frozen=True, eq=False)
-class _PreparedFit:
-    """A table that is ready to be fitted to, and what is fitted to which of its rows."""
-
-    prepared: Prepared
-    modes: ModePlan
-    detector: Any
-    trained: BoolArray
-    units: Mapping[str, str]
-
-
-@dataclass(frozen=True, eq=False)
 class FitPlan:
     """The options of `look`, `fit_model` or `detect`, checked and converted once, before a table is read."""
 
@@ -90,8 +79,7 @@ class FitPlan:
     settle: pd.Timedelta | int | None
     train_rule: RowRule | None
     detector: Any  # of the method "auto": the one for rows that are not in order of time
-    periods: Periods
-    labels: LabelValues
+    used: UsedRows
     roles: dict[str, str]
     train_periods: tuple[tuple[Any, Any], ...]
     known: tuple[Label, ...]
@@ -126,8 +114,7 @@ class FitPlan:
             settle=settle,
             train_rule=train_rule,
             detector=_make_detector(options, DEFAULT_METHOD if options.method == AUTO else options.method),
-            periods=Periods.of(options.since, options.until, options.exclude_periods),
-            labels=LabelValues.of(options.fault_values, options.unknown_values, options.failures),
+            used=UsedRows.of(options),
             roles=read_roles(options.roles),
             train_periods=train_periods,
             known=_read_labels(options.labels),
@@ -144,7 +131,7 @@ class FitPlan:
 
     def look(self, source: Any) -> DataSummary:
         """Carry out `penstock.look`."""
-        return self._prepare(source, this_table_only=True).prepared.data
+        return self._prepare(source, this_table_only=True)[0].data
 
     def fit(self, source: Any) -> Model:
         """Carry out `penstock.fit_model`."""
@@ -156,8 +143,8 @@ class FitPlan:
         settings = dict(model.settings) | self.selection.described()
         return make_findings(model, prepared, fitted, self.selection, settings, self.progress)
 
-    def _prepare(self, source: Any, *, this_table_only: bool) -> _PreparedFit:
-        """Read the table, check its columns, and choose the method and the inputs.
+    def _prepare(self, source: Any, *, this_table_only: bool) -> tuple[Prepared, Any, BoolArray]:
+        """Return the table with its inputs and modes, the detector for it, and which rows are fitted to.
 
         this_table_only : no rows but those of this table will be scored, so that its constants never move.
         """
@@ -170,9 +157,8 @@ class FitPlan:
             also += self.train_rule.perhaps_columns
         also += [name for name in extra if name == self.reading.group]
         reading = self.reading.with_columns(extra)
-        table = self.periods.read_from(reading.read(source, progress, also=also, reader=options.reader))
-        truth = self.labels.read(table)
-        excluded, left_out = self.periods.excluded(table)
+        read = reading.read(source, progress, also=also, reader=options.reader)
+        table, truth, excluded, left_out = self.used.take(read)
         modes = plan_modes(options.modes, table.names, skip=as_names(options.skip_modes), settle=self.settle)
         modes = modes.resolved(table)
         modes.refuse_unknown_skips(table)
@@ -198,7 +184,7 @@ class FitPlan:
         )
         units = read_units(self.units, [*table.names, *inputs.names], table.units)
         prepared = prepare(table, checks, inputs, modes, [*left_out, *notes, *chosen], excluded, truth, units)
-        return _PreparedFit(prepared, modes, detector, prepared.scorable & good, units)
+        return prepared, detector, prepared.scorable & good
 
     def _choose_detector(self, table: Table) -> tuple[Any, list[Note]]:
         """Return the detector that was asked for, or of "auto" the one for this table, and a note that says why."""
@@ -221,8 +207,7 @@ class FitPlan:
     def _fit(self, source: Any, *, this_table_only: bool = False) -> tuple[Model, Prepared, dict[str, IndexArray]]:
         """Return the model, the table, and the training rows of each mode; see `_prepare`."""
         options = self.options
-        plan = self._prepare(source, this_table_only=this_table_only)
-        prepared, detector, trained = plan.prepared, plan.detector, plan.trained
+        prepared, detector, trained = self._prepare(source, this_table_only=this_table_only)
         table, inputs = prepared.table, prepared.inputs
         named = isinstance(options.method, str) and (options.parameters or {}).get("n_components") is None
         parts, fitted, warned = fit_parts(prepared, trained, detector, options.fit_rows, self.progress)
@@ -232,9 +217,7 @@ class FitPlan:
         training = "all rows" if options.train_until is None else f"until {options.train_until}"
         if self.train_rule is not None:
             training = f"rows where {self.train_rule}"
-        if self.train_periods:
-            ends = [["" if end is None else str(end) for end in pair] for pair in self.train_periods]
-            training = ", ".join(map("..".join, ends))
+        training = shown_periods(self.train_periods) or training
         settings = {
             "source": table.source,
             "rows": len(table.values),
@@ -244,20 +227,19 @@ class FitPlan:
             "keep": shown_names(as_names(options.keep)),
             "roles": shown_names(tuple(f"{name}={role}" for name, role in self.roles.items())),
             "drivers": shown_names(as_names(options.drivers)),
-            "modes": str(plan.modes) or None,
+            "modes": str(prepared.plan) or None,
             "settle": shown(self.settle),
             "training": training,
             "fitted until": None if table.time is None else str(table.time[trained].max()),
-            **self.periods.described(),
-            **self.labels.described(),
+            **self.used.described(),
             "random_state": shown(options.random_state),
             "penstock": penstock.__version__,
             "python": platform.python_version(),
             **{name: version(name) for name in _LIBRARIES},
         }
-        units = {name: plan.units[name] for name in inputs.names}
+        units = {name: prepared.units[name] for name in inputs.names}
         reading = replace(self.reading, time_reader=table.time_reader, alignment=table.alignment, words=table.words)
-        model = Model(reading, inputs, plan.modes, parts, units, settings, tuple(notes)).with_labels(self.known)
+        model = Model(reading, inputs, prepared.plan, parts, units, settings, tuple(notes)).with_labels(self.known)
         return model, replace(prepared, notes=model.notes), fitted
 
 
@@ -267,29 +249,22 @@ class ScorePlan:
 
     options: ScoreOptions
     selection: Selection
-    periods: Periods
-    labels: LabelValues
+    used: UsedRows
 
     @classmethod
     def of(cls, options: ScoreOptions) -> ScorePlan:
         """Check all that can be checked without a table; an error has the name of its `parameter`."""
-        return cls(
-            options,
-            Selection.of(options),
-            Periods.of(options.since, options.until, options.exclude_periods),
-            LabelValues.of(options.fault_values, options.unknown_values, options.failures),
-        )
+        return cls(options, Selection.of(options), UsedRows.of(options))
 
     def score(self, model: Model, source: Any, progress: Progress | None = None) -> Findings:
         """Carry out `penstock.score`."""
-        options, periods, labels = self.options, self.periods, self.labels
+        options = self.options
         refuse_read_already(source, options)
         progress = progress or options.progress or _LOGGER.info
         how = model.reading.for_new_data(options)
         needed = options.group is not None
-        table = periods.read_from(how.read(source, progress, fewest_rows=1, group_needed=needed, reader=options.reader))
-        truth = labels.read(table)
-        excluded, notes = periods.excluded(table)
+        read = how.read(source, progress, fewest_rows=1, group_needed=needed, reader=options.reader)
+        table, truth, excluded, notes = self.used.take(read)
         checks = check_table(input_columns(model.inputs, table), progress)
         prepared = prepare(table, checks, model.inputs, model.modes, notes, excluded, truth, model.units)
         before = replace(model.reading, columns=None, exclude=()).described()  # the inputs stay what they were
@@ -298,8 +273,7 @@ class ScorePlan:
             "rows": len(table.values),
             "fitted to": model.settings.get("source"),
             **how.described(),
-            **periods.described(),
-            **labels.described(),
+            **self.used.described(),
             **self.selection.described(),
         }
         return make_findings(model, prepared, None, self.selection, settings, progress)
@@ -489,7 +463,7 @@ def detect(source: Any, **given: Any) -> Findings:
         The same, as periods; given as `exclude_periods`.
     labels : path or labels, optional
         What people said of incidents (`penstock label`, a project): those like them are listed as known, and what was
-        called a fault, a defect or maintenance is not learnt from where other rows are known to be good.
+        called a fault, a defect or maintenance is not fitted to where other rows are known to be good.
     top : int, optional
         The number of findings. If neither this nor a threshold is given: of a series, rows so high that chance would
         show at most one such episode in this period (or in that fitted to, if longer); else 100 rows, the paper's list,
@@ -564,7 +538,7 @@ def fit_model(source: Any, **given: Any) -> Model:
     since, until, exclude_periods, train_until, train_rule, train_periods, modes, skip_modes, settle : as in `detect`
         Rows.
     labels, failures, reader : as in `detect`
-        What is known of rows: known faults are not learnt from.
+        What is known of rows: known faults are not fitted to.
     timezone, day_first, time_format, names, separator, decimal, thousands, missing : as in `detect`
         How the text is written.
     encoding, sheet, query, max_bytes, units, step, hold : as in `detect`

@@ -3,32 +3,70 @@
 from __future__ import annotations
 
 import os
-from types import UnionType
-from typing import Any, get_args, get_origin, get_type_hints
+from dataclasses import fields, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from penstock.columns import Encoding, InputChoice, InputRole, LeftOut, parse_rule
 from penstock.detection._parts import ALL, MOST_REFERENCES, Abilities, ModePart
-from penstock.detection._preparing import FROM_DATA, ReadSettings
+from penstock.detection._periods import shown
+from penstock.detection._preparing import ReadSettings
 from penstock.detection.model import Model
 from penstock.detection.modes import CHANGING, MOST_RULES, OTHER, UNKNOWN, ModePlan, refuse_names
 from penstock.detectors import MONITOR, restore, restore_monitor, state_of
 from penstock.explain import MOST_LABELS, Label
 from penstock.io import Alignment, AlignOptions, TimeOptions, TimeReader, as_zone
+from penstock.options import SourceOptions, as_names
 from penstock.prepare import SCALING, unpack_scaling
-from penstock.storage import Record, StorageError, pack_fields, read_state, write_state
+from penstock.storage import Fields, Record, StorageError, pack_fields, read_fields, read_state, write_state
 
 KIND = "model"
 _PLAIN = (type(None), bool, int, float, str)
-_READING = {  # what a file may hold of each setting
-    name: [
-        list if get_origin(kind) is tuple else kind
-        for kind in (get_args(given) if isinstance(given, UnionType) else (given,))
-    ]
-    for name, given in get_type_hints(ReadSettings).items()
-    if name not in (*FROM_DATA, "query")
+_TEXTS = [str]
+_READING: Fields = {  # of an option that is not named here a text or nothing; other rows are other queries
+    **{each.name: ("?", str) for each in fields(SourceOptions) if each.name != "query"},
+    "time": _TEXTS,
+    "columns": ("?", _TEXTS),
+    "exclude": _TEXTS,
+    "names": _TEXTS,
+    "missing": _TEXTS,
+    "strict": bool,
+    "day_first": ("?", bool),
+    "max_bytes": ("?", "int >=1"),
+    "time_reader": object,
+    "alignment": object,
+    "words": ("?", _TEXTS),
+}
+_ENCODING: Fields = {"column": str, "method": str, "categories": _TEXTS, "counts": ["int >=1"]}
+_ROLE: Fields = {
+    "role": str, "scored": bool, "named": bool, "levels": [float], "low": "nan inf", "high": "nan inf",
+}  # fmt: skip
+_INPUTS: Fields = {
+    "as_they_are": _TEXTS,
+    "encoded": [_ENCODING],
+    "left_out": [{"name": str, "reason": str}],
+    "roles": ("by name", _ROLE),
+}
+_MODES: Fields = {
+    "column": ("?", str),
+    "rules": [{"name": str, "rule": str}],
+    "skip": _TEXTS,
+    "settle_rows": ("?", "int >=0"),
+    "settle_seconds": ("?", "float >=0"),
+}
+_PART: Fields = {
+    "mode": str, "usual": "float >0", "scaled_before": object, "reference": ("?", "n p nan"), "detector": object,
+}  # fmt: skip
+_MODEL: Fields = {
+    "reading": _READING,
+    "inputs": _INPUTS,
+    "modes": _MODES,
+    "parts": [object],
+    "units": ("by name", str),
+    "settings": ("by name", object),
+    "labels": [object],
 }
 
 
@@ -39,7 +77,7 @@ def save_model(model: Model, path: str | os.PathLike[str], *, overwrite: bool = 
             f"{os.fspath(path)} is there already. Choose another name, or overwrite=True (--overwrite)."
         )
     state = _pack(model)
-    _unpack_reading(Record(state["reading"], "reading"))  # what could not be loaded must not be saved
+    _unpack_reading(read_fields(Record(state["reading"], "reading"), _READING))  # what could not be loaded
     write_state(path, KIND, state)
 
 
@@ -92,13 +130,16 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 def _pack(model: Model) -> dict[str, Any]:
+    reading = replace(model.reading, time=as_names(model.reading.time), timezone=shown(model.reading.timezone))
+    clock, times = reading.alignment, reading.time_reader
     settle = model.modes.settle
     return {
         "reading": {
-            **{name: _plain(getattr(model.reading, name)) for name in _READING},
-            **{name: _state(getattr(model.reading, name)) for name in FROM_DATA},
+            **pack_fields(reading, _READING),
+            "alignment": None if clock is None else clock.state(),
+            "time_reader": None if times is None else times.state(),
         },
-        "inputs": _pack_inputs(model.inputs),
+        "inputs": pack_fields(model.inputs, _INPUTS),
         "modes": {
             "column": model.modes.column,
             "rules": [{"name": name, "rule": str(rule)} for name, rule in model.modes.rules],
@@ -108,198 +149,114 @@ def _pack(model: Model) -> dict[str, Any]:
         },
         "parts": [
             {
-                "mode": part.mode,
+                **pack_fields(part, _PART),
                 "usual": float(part.usual),
                 "scaled_before": None if part.scaled_before is None else pack_fields(part.scaled_before, SCALING),
-                "reference": part.reference,
                 "detector": state_of(part.detector),
             }
             for part in model.parts
         ],
         "units": dict(model.units),
-        "settings": {name: _plain(value) for name, value in model.settings.items()},
+        "settings": {name: shown(value) for name, value in model.settings.items()},
         "labels": [{**each.as_dict(), "pattern": dict(each.pattern)} for each in model.labels],
     }
 
 
 def _unpack(record: Record) -> Model:
-    record.require_fields("reading", "inputs", "modes", "parts", "units", "settings", "labels")
-    inputs = _unpack_inputs(record.part("inputs"))
-    packed = _list(record, "parts")
+    found = read_fields(record, _MODEL)
+    inputs = _unpack_inputs(found["inputs"])
+    packed = found["parts"]
     if not 1 <= len(packed) <= MOST_RULES + 1:  # one for rows to which no rule applies
         raise StorageError(f"a model has 1 to {MOST_RULES + 1} parts, not {len(packed):,}")
     parts = tuple(_unpack_part(Record(part, f"parts[{n}]"), inputs) for n, part in enumerate(packed))
-    modes = _unpack_modes(record.part("modes"))
+    modes = _unpack_modes(found["modes"])
     if len({part.mode for part in parts}) < len(parts):
         raise StorageError("a model has one part for each mode")
     names = [name for name, _ in modes.rules]
     possible = {*names, OTHER} - {*modes.skip} if names else {ALL}
+    never = (*modes.skip, UNKNOWN, CHANGING)
     for part in parts:  # a row that is scored must be able to have its mode
-        if part.mode in (*modes.skip, UNKNOWN, CHANGING) if modes.column is not None else part.mode not in possible:
+        is_possible = part.mode in possible if modes.column is None else part.mode not in never
+        if not is_possible:
             raise StorageError(f"a part is of a mode that no row has, {part.mode!r:.80}")
-    units = record.value("units")
-    if type(units) is not dict or set(units) != set(inputs.names) or not all(type(u) is str for u in units.values()):
+    if set(found["units"]) != set(inputs.names):
         raise record.error("units", "a text for each input")
-    settings = record.value("settings")
-    if type(settings) is not dict or not all(isinstance(value, _PLAIN) for value in settings.values()):
+    if not all(isinstance(value, _PLAIN) for value in found["settings"].values()):
         raise record.error("settings", "plain values by name")
-    labels = tuple(Label.from_dict(each) for each in _list(record, "labels"))
+    labels = tuple(map(Label.from_dict, found["labels"]))
     if len(labels) > MOST_LABELS or len({each.id for each in labels}) < len(labels):
         raise record.error("labels", f"at most {MOST_LABELS} labels with ids that differ")
-    return Model(_unpack_reading(record.part("reading")), inputs, modes, parts, units, settings, labels=labels)
+    reading = _unpack_reading(found["reading"])
+    return Model(reading, inputs, modes, parts, found["units"], found["settings"], labels=labels)
 
 
 def _unpack_part(record: Record, inputs: InputChoice) -> ModePart:
-    record.require_fields("mode", "usual", "scaled_before", "reference", "detector")
-    detector = restore(record.value("detector"))
+    p = len(inputs.names)
+    found = read_fields(record, _PART, {"p": p})
+    detector = restore(found["detector"])
     # One for streams may have been saved in its warm-up, without scores.
     scored = getattr(detector, "is_warm", True) and np.isfinite(getattr(detector, "scores_", np.nan)).any()
-    if getattr(detector, "n_features_in_", None) != len(inputs.names) or not scored:
-        raise StorageError(f"the detector of mode {record.text('mode')!r:.80} is not fitted to the inputs")
+    if getattr(detector, "n_features_in_", None) != p or not scored:
+        raise StorageError(f"the detector of mode {found['mode']!r:.80} is not fitted to the inputs")
     can = Abilities.of(detector)
-    usual = record.number("usual", least=0.0)
-    if usual == 0:
-        raise record.error("usual", "positive")
-    scaling = unpack_scaling(record.optional_part("scaled_before"), len(inputs.names))
+    scaling = unpack_scaling(record.optional_part("scaled_before"), p)
     if (scaling is not None) != can.scaled_before:
         raise record.error("scaled_before", "a range for a detector of streams, and None for others")
-    if not can.rebuilds:
-        reference = record.array("reference", np.float64, (None, len(inputs.names)), missing=True)
-        if not 0 < len(reference) <= MOST_REFERENCES:
-            raise record.error("reference", f"1 to {MOST_REFERENCES:,} rows")
-        return ModePart(record.text("mode"), detector, usual, scaling, reference)
-    if record.value("reference") is not None:
+    reference = found["reference"]
+    if can.rebuilds and reference is not None:
         raise record.error("reference", "None for a detector that rebuilds rows")
-    return ModePart(record.text("mode"), detector, usual, scaling)
+    if not can.rebuilds and (reference is None or not 0 < len(reference) <= MOST_REFERENCES):
+        raise record.error("reference", f"1 to {MOST_REFERENCES:,} rows")
+    return ModePart(found["mode"], detector, found["usual"], scaling, reference)
 
 
-def _pack_inputs(inputs: InputChoice) -> dict[str, Any]:
-    return {
-        "as_they_are": list(inputs.as_they_are),
-        "encoded": [
-            {"column": each.column, "method": each.method, "categories": list(each.categories),
-             "counts": list(each.counts)}
-            for each in inputs.encoded
-        ],
-        "left_out": [{"name": each.name, "reason": each.reason} for each in inputs.left_out],
-        "roles": {name: {**vars(role), "levels": list(role.levels)} for name, role in inputs.roles.items()},
-    }  # fmt: skip
-
-
-def _unpack_inputs(record: Record) -> InputChoice:
-    record.require_fields("as_they_are", "encoded", "left_out", "roles")
-    encoded = [_unpack_encoding(Record(each, "encoded")) for each in _list(record, "encoded")]
-    left_out = [Record(each, "left_out").require_fields("name", "reason") for each in _list(record, "left_out")]
-    roles = _parts(record, "roles")
+def _unpack_inputs(found: dict[str, Any]) -> InputChoice:
     choice = InputChoice(
-        _texts(record, "as_they_are"),
-        tuple(encoded),
-        tuple(LeftOut(each.text("name"), each.text("reason")) for each in left_out),
-        {name: _unpack_role(Record(role, f"roles[{name!r:.80}]")) for name, role in roles.items()},
+        found["as_they_are"],
+        tuple(Encoding(**each) for each in found["encoded"]),
+        tuple(LeftOut(**each) for each in found["left_out"]),
+        {name: InputRole(**role) for name, role in found["roles"].items()},
     )
-    if set(choice.roles) != set(choice.names):
-        raise record.error("roles", "a role for each input")
-    if len(set(choice.names)) < len(choice.names):
-        raise record.error("as_they_are", "names that differ")
+    for each in choice.encoded:
+        n_kinds = len(set(each.categories))
+        if (
+            not n_kinds == len(each.categories) == len(each.counts)
+            or not n_kinds
+            or each.method not in Encoding.METHODS
+        ):
+            raise StorageError(
+                f"the encoding of column {each.column!r:.80} needs a known method and counted categories"
+            )
+    for name, role in choice.roles.items():
+        if list(role.levels) != sorted(set(role.levels)):
+            raise StorageError(f"the levels of {name!r:.80} should be ascending")
+    if len(set(choice.names)) < len(choice.names) or set(choice.roles) != set(choice.names):
+        raise StorageError("inputs have names that differ, and a role each")
     return choice
 
 
-def _unpack_role(record: Record) -> InputRole:
-    record.require_fields("role", "scored", "named", "levels", "low", "high")
-    levels = _list(record, "levels")
-    if not all(type(level) is float and np.isfinite(level) for level in levels) or sorted(set(levels)) != levels:
-        raise record.error("levels", "numbers in ascending order")
-    low, high = (_bound(record, name) for name in ("low", "high"))
-    return InputRole(record.text("role"), record.flag("scored"), record.flag("named"), tuple(levels), low, high)
+def _unpack_modes(found: dict[str, Any]) -> ModePlan:
+    rows, seconds, rules = found["settle_rows"], found["settle_seconds"], found["rules"]
+    if (found["column"] is not None and rules) or (rows is not None and seconds is not None):
+        raise StorageError("modes are by a column or by rules, and settle for rows or for seconds")
+    refuse_names([each["name"] for each in rules])
+    settle = rows if seconds is None else pd.Timedelta(seconds=seconds)
+    parsed = tuple((each["name"], parse_rule(each["rule"])) for each in rules)
+    return ModePlan(found["column"], parsed, found["skip"], settle)
 
 
-def _bound(record: Record, name: str) -> float:
-    value = record.value(name)
-    if type(value) is not float:
-        raise record.error(name, "a number")
-    return value
-
-
-def _parts(record: Record, name: str) -> dict[str, Any]:
-    value = record.value(name)
-    if type(value) is not dict:
-        raise record.error(name, "records by name")
-    return value
-
-
-def _unpack_encoding(record: Record) -> Encoding:
-    record.require_fields("column", "method", "categories", "counts")
-    counts = _list(record, "counts")
-    categories = _texts(record, "categories")
-    if len(counts) != len(categories) or not counts or not all(type(n) is int and 0 < n < 2**53 for n in counts):
-        raise record.error("counts", "a positive whole number for each category")
-    if len(set(categories)) < len(categories):
-        raise record.error("categories", "texts that differ")
-    if record.text("method") not in Encoding.METHODS:
-        raise record.error("method", " or ".join(Encoding.METHODS))
-    return Encoding(record.text("column"), record.text("method"), categories, tuple(counts))
-
-
-def _unpack_modes(record: Record) -> ModePlan:
-    record.require_fields("column", "rules", "skip", "settle_rows", "settle_seconds")
-    rules = [Record(each, "rules").require_fields("name", "rule") for each in _list(record, "rules")]
-    settle: pd.Timedelta | int | None = None
-    if record.value("column") is not None and rules:
-        raise record.error("column", "None where there are rules")
-    if record.value("settle_rows") is not None and record.value("settle_seconds") is not None:
-        raise record.error("settle_seconds", "None where rows are counted")
-    refuse_names([each.text("name") for each in rules])
-    if record.value("settle_rows") is not None:
-        settle = record.whole("settle_rows", least=0)
-    elif record.value("settle_seconds") is not None:
-        settle = pd.Timedelta(seconds=record.number("settle_seconds", least=0.0))
-    return ModePlan(
-        None if record.value("column") is None else record.text("column"),
-        tuple((each.text("name"), parse_rule(each.text("rule"))) for each in rules),
-        _texts(record, "skip"),
-        settle,
-    )
-
-
-def _unpack_reading(record: Record) -> ReadSettings:
-    record.require_fields(*_READING, *FROM_DATA)
-    given: dict[str, Any] = {}
-    for name, kinds in _READING.items():
-        value = record.value(name)
-        if type(value) not in kinds:
-            raise record.error(name, " or ".join(kind.__name__ for kind in kinds))
-        given[name] = _texts(record, name) if type(value) is list else value
-    as_zone(given["timezone"])
-    TimeOptions(format=given["time_format"])
-    AlignOptions.of(given["step"], given["hold"])
-    clock, reader = record.optional_part("alignment"), record.value("time_reader")
+def _unpack_reading(found: dict[str, Any]) -> ReadSettings:
+    """Return how a source is read; what reading a table would refuse is refused here."""
+    as_zone(found["timezone"])
+    TimeOptions(format=found["time_format"])
+    AlignOptions.of(found["step"], found["hold"])
+    clock, times = found["alignment"], found["time_reader"]
+    time = found["time"] or (None,)
     return ReadSettings(
-        **given,
-        alignment=None if clock is None else Alignment.restore(clock),
-        time_reader=None if reader is None else TimeReader.restore(reader),
-        words=_texts(record, "words"),
+        **found
+        | {
+            "time": time if len(time) > 1 else time[0],
+            "alignment": None if clock is None else Alignment.restore(clock),
+            "time_reader": None if times is None else TimeReader.restore(times),
+        }
     )
-
-
-def _state(fitted: TimeReader | Alignment | tuple[str, ...] | None) -> Any:
-    return list(fitted) if isinstance(fitted, tuple) else None if fitted is None else fitted.state()
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return list(value)
-    return value if isinstance(value, _PLAIN) else str(value)
-
-
-def _list(record: Record, name: str) -> list[Any]:
-    value = record.value(name)
-    if type(value) is not list:
-        raise record.error(name, "a list")
-    return value
-
-
-def _texts(record: Record, name: str) -> tuple[str, ...]:
-    values = _list(record, name)
-    if not all(type(value) is str for value in values):
-        raise record.error(name, "a list of texts")
-    return tuple(values)

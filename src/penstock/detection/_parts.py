@@ -250,7 +250,8 @@ class SimilarRows:
 
     def __init__(self, part: ModePart, rows: FloatArray) -> None:
         known = [column[~np.isnan(column)] for column in rows.T]
-        self.rows, self.medians = rows, np.array([np.median(each) if len(each) else np.nan for each in known])
+        self.rows = rows
+        self.medians = np.array([np.median(each) if len(each) else np.nan for each in known])
         self._part = part
         self._scaled = part.scaled(np.where(np.isnan(rows), self.medians, rows))
 

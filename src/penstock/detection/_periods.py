@@ -16,6 +16,7 @@ from penstock.columns import RowRule, order_to_stamp
 from penstock.detection.failures import Failure, read_failures
 from penstock.explain import Truth, known_faults
 from penstock.io import Note, Table, TableError, parse_duration
+from penstock.options import ReadingOptions
 
 _MOST_NAMES, _FIRST_NAMES = 20, 5
 _FORM = "Write it like 2024-05-31 or '2024-05-31 13:40', or, where there is no time, as a row number (from 0)"
@@ -42,25 +43,45 @@ def read_duration(name: str, value: Any) -> pd.Timedelta | int | None:
 
 
 @dataclass(frozen=True)
-class Periods:
-    """Which rows of a table count: from `since` `until` a moment, but not those of the periods in `exclude`.
+class UsedRows:
+    """Which rows of a table count, and what is known of them.
 
-    A moment is a time, where a day or a month stands for all of it; of a table without time it is a row number, from 0.
-    All periods include both ends.
+    since, until : only rows from the one to the other. A moment is a time, where a day or a month stands for all of it;
+        of a table without time it is a row number, from 0. All periods include both ends.
+    exclude : periods that are neither fitted to nor scored.
+    faults, unknown : values of the label that mean a fault, and those of rows of which nothing is known; see
+        `known_faults`.
+    failures : or a log of failures, in place of a label.
     """
 
     since: Any = None
     until: Any = None
     exclude: tuple[tuple[Any, Any], ...] = ()
+    faults: tuple[Any, ...] = ()
+    unknown: tuple[Any, ...] = ()
+    failures: tuple[Failure, ...] = ()
 
     @classmethod
-    def of(cls, since: Any, until: Any, exclude: Any) -> Periods:
-        """Check what a user gives; `exclude` is "START..END", or several of these or pairs."""
-        for name, moment in (("since", since), ("until", until)):
-            check_moment(name, moment)
-        return cls(since, until, read_periods("exclude_periods", exclude))
+    def of(cls, options: ReadingOptions) -> UsedRows:
+        """Check what a user gives, before a table is read."""
+        for name in ("since", "until"):
+            check_moment(name, getattr(options, name))
+        return cls(
+            options.since,
+            options.until,
+            read_periods("exclude_periods", options.exclude_periods),
+            _several(options.fault_values),
+            _several(options.unknown_values),
+            read_failures(options.failures),
+        )
 
-    def read_from(self, table: Table) -> Table:
+    def take(self, table: Table) -> tuple[Table, Truth | None, BoolArray, list[Note]]:
+        """Return the rows that are used, what is known of them, which to leave out, and a note on each such period."""
+        table = self._between(table)
+        truth = self._truth(table)
+        return table, truth, *self._excluded(table)
+
+    def _between(self, table: Table) -> Table:
         """Return the table from `since` until `until`, with a note on how many rows that leaves out."""
         if self.since is None and self.until is None:
             return table
@@ -77,7 +98,7 @@ class Periods:
         )
         return replace(part, notes=(*part.notes, Note("period", message, out, changed=True)))
 
-    def excluded(self, table: Table) -> tuple[BoolArray, list[Note]]:
+    def _excluded(self, table: Table) -> tuple[BoolArray, list[Note]]:
         """Return the rows of the periods to leave out, and a note on each."""
         out, notes = np.zeros(len(table.values), dtype=np.bool_), []
         for first, last in self.exclude:
@@ -92,12 +113,37 @@ class Periods:
             raise TableError(f"No row is left: the periods to exclude cover all {counted(len(out), 'row')}.")
         return out, notes
 
+    def _truth(self, table: Table) -> Truth | None:
+        """Read the label of a table, or the log of failures; None if there is neither."""
+        if self.failures and table.label is not None:
+            raise TableError("failures and a label exclude each other: findings are compared with one.", "failures")
+        if self.failures:
+            return self._logged(table)
+        if table.label is not None:
+            return known_faults(table.label, self.faults, self.unknown)
+        if self.faults or self.unknown:
+            given = "fault_values" if self.faults else "unknown_values"
+            raise TableError(f"{given}: there is no label. Name the column that holds these values.", given)
+        return None
+
+    def _logged(self, table: Table) -> Truth:
+        """Return which rows lie in a failure of the log."""
+        rows, here = np.zeros(len(table.values), dtype=np.bool_), 0
+        for each in self.failures:
+            mine = _rows_between("failures", each.start, "failures", each.end, table)
+            rows |= mine
+            here += bool(mine.any())
+        sentence = f"{counted(len(self.failures), 'failure')} in the log, {here:,} of them with rows of this table."
+        return Truth(rows, np.zeros(len(rows), dtype=np.bool_), sentence)
+
     def described(self) -> dict[str, str | None]:
-        shown_ends = [["" if end is None else str(end) for end in pair] for pair in self.exclude]
         return {
             "since": None if self.since is None else str(self.since),
             "until": None if self.until is None else str(self.until),
-            "exclude_periods": ", ".join(map("..".join, shown_ends)) or None,
+            "exclude_periods": shown_periods(self.exclude),
+            "fault_values": shown_names(self.faults),
+            "unknown_values": shown_names(self.unknown),
+            "failures": counted(len(self.failures), "failure") if self.failures else None,
         }
 
 
@@ -124,9 +170,11 @@ def training_rows(table: Table, until: Any, rule: RowRule | None, periods: Seque
         words = ", ".join(_in_words(*pair) for pair in periods)
         otherwise = f"there is no row {words}, as {_extent(table)}"
     elif rule is not None:
-        rows, otherwise = rule.holds(table), f"the rule {rule} holds for no row of {table.source}"
+        rows = rule.holds(table)
+        otherwise = f"the rule {rule} holds for no row of {table.source}"
     elif until is not None:
-        rows, otherwise = ~_order("train_until", until, table)[1], f"there is no row until {until}, as {_extent(table)}"
+        rows = ~_order("train_until", until, table)[1]
+        otherwise = f"there is no row until {until}, as {_extent(table)}"
     else:
         return np.ones(len(table.values), dtype=np.bool_)
     if not rows.any():
@@ -209,53 +257,6 @@ def _extent(table: Table) -> str:
     return f"{table.source} begins at {table.time.min()} and ends at {table.time.max()}"
 
 
-@dataclass(frozen=True)
-class LabelValues:
-    """The values of a label that mean a fault, and those of rows of which nothing is known; see `known_faults`.
-
-    failures : or a log of failures, in place of a label.
-    """
-
-    faults: tuple[Any, ...] = ()
-    unknown: tuple[Any, ...] = ()
-    failures: tuple[Failure, ...] = ()
-
-    @classmethod
-    def of(cls, faults: Any, unknown: Any, failures: Any) -> LabelValues:
-        """Take what a user gives: one value or several."""
-        return cls(_several(faults), _several(unknown), read_failures(failures))
-
-    def read(self, table: Table) -> Truth | None:
-        """Read the label of a table; None if it has none."""
-        if self.failures and table.label is not None:
-            raise TableError("failures and a label exclude each other: findings are compared with one.", "failures")
-        if self.failures:
-            return self._logged(table)
-        if table.label is not None:
-            return known_faults(table.label, self.faults, self.unknown)
-        if self.faults or self.unknown:
-            given = "fault_values" if self.faults else "unknown_values"
-            raise TableError(f"{given}: there is no label. Name the column that holds these values.", given)
-        return None
-
-    def _logged(self, table: Table) -> Truth:
-        """Return which rows lie in a failure of the log."""
-        rows, here = np.zeros(len(table.values), dtype=np.bool_), 0
-        for each in self.failures:
-            mine = _rows_between("failures", each.start, "failures", each.end, table)
-            rows |= mine
-            here += bool(mine.any())
-        sentence = f"{counted(len(self.failures), 'failure')} in the log, {here:,} of them with rows of this table."
-        return Truth(rows, np.zeros(len(rows), dtype=np.bool_), sentence)
-
-    def described(self) -> dict[str, str | None]:
-        return {
-            "fault_values": shown_names(self.faults),
-            "unknown_values": shown_names(self.unknown),
-            "failures": counted(len(self.failures), "failure") if self.failures else None,
-        }
-
-
 def _several(values: Any) -> tuple[Any, ...]:
     return (values,) if isinstance(values, str) or not hasattr(values, "__iter__") else tuple(values)
 
@@ -263,6 +264,12 @@ def _several(values: Any) -> tuple[Any, ...]:
 def shown(value: Any) -> bool | int | float | str | None:
     """Return a value that can be written into any file: as it is, or as text."""
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+
+
+def shown_periods(periods: Sequence[tuple[Any, Any]]) -> str | None:
+    """Return periods as users write them; None for none."""
+    ends = [["" if end is None else str(end) for end in pair] for pair in periods]
+    return ", ".join(map("..".join, ends)) or None
 
 
 def shown_names(names: Sequence[str]) -> str | None:

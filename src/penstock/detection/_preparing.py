@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from datetime import tzinfo
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from penstock._messages import duration_in_words, in_columns, listed, quoted
+from penstock._messages import duration_in_words, in_columns, listed, option, quoted
 from penstock._parameters import ParameterError, check_whole_number
 from penstock._types import BoolArray, IndexArray
 from penstock.columns import (
@@ -46,43 +45,27 @@ from penstock.io import (
     refuse_unknown,
     source_name,
 )
-from penstock.options import FitOptions, ScoreOptions, as_names, errors_name
+from penstock.options import FitOptions, ScoreOptions, SourceOptions, as_names, errors_name
 
 Progress = Callable[[str], None]
-FROM_DATA = (
-    "time_reader",
-    "alignment",
-    "words",
-)  # what is known from the training data, and no option says
+FROM_DATA = ("time_reader", "alignment", "words")  # what is known from the training data, and no option says
 
 
-@dataclass(frozen=True)
-class ReadSettings:
-    """How a source is read: the parameters of `penstock.io.read_table`, kept so that new data are read alike."""
+@dataclass(frozen=True, kw_only=True)
+class ReadSettings(SourceOptions):
+    """How a source is read: the parameters of `penstock.io.read_table`, kept so that new data are read alike.
 
-    time: str | tuple[str, ...] | None = None
+    time_reader : how the times of the training data were read.
+    alignment : the clock on which their tags were put.
+    words : that stood in place of numbers; None: to be found.
+    """
+
+    strict: bool = False  # a model knows it; None is "as the model" where it is an option of `score`
     columns: tuple[str, ...] | None = None
     exclude: tuple[str, ...] = ()
-    label: str | None = None
-    group: str | None = None
-    timezone: str | tzinfo | None = None
-    strict: bool = False
-    day_first: bool | None = None
-    separator: str | None = None
-    decimal: str | None = None
-    thousands: str | None = None
-    encoding: str | None = None
-    sheet: str | None = None
-    max_bytes: int | None = None
-    missing: tuple[str, ...] = ()
-    time_format: str | None = None
-    names: tuple[str, ...] = ()
-    query: str | None = None  # not saved in models: other rows are other queries
-    step: str | None = None
-    hold: str | None = None
-    time_reader: TimeReader | None = None  # how the times of the training data were read
-    alignment: Alignment | None = None  # the clock on which their tags were put
-    words: tuple[str, ...] | None = None  # that stood in place of numbers; None: to be found
+    time_reader: TimeReader | None = None
+    alignment: Alignment | None = None
+    words: tuple[str, ...] | None = None
 
     @classmethod
     def of(cls, options: FitOptions) -> ReadSettings:
@@ -102,8 +85,8 @@ class ReadSettings:
     ) -> Table:
         if isinstance(source, Table):
             labels = tuple(str(each.name) for each in (source.label, source.group) if each is not None)
-            for option, names in (("columns", self.columns or ()), ("exclude", self.exclude)):
-                refuse_unknown(names, (*source.names, *labels, str(source.time_name)), option, source.source)
+            for parameter, names in (("columns", self.columns or ()), ("exclude", self.exclude)):
+                refuse_unknown(names, (*source.names, *labels, str(source.time_name)), parameter, source.source)
             return source
         path = isinstance(source, str | os.PathLike) and not is_address(source)
         progress(f"reading {source if path else source_name(source)}")
@@ -158,6 +141,8 @@ class Prepared:
     data: DataSummary
     inputs: InputChoice
     values: pd.DataFrame
+    units: Mapping[str, str]
+    plan: ModePlan  # by which modes are assigned
     modes: NDArray[np.str_]
     scorable: BoolArray  # rows of a mode that is scored, with a reading, of no excluded period
     notes: tuple[Note, ...]
@@ -221,7 +206,10 @@ def choose_columns(
         names = tuple(each.column for each in inputs.encoded)
         how = "; ".join(f"{each.column}: {each.method}, {len(each.categories)} kinds" for each in inputs.encoded[:5])
         word = "column of text was" if len(names) == 1 else "columns of text were"
-        message = f"{len(names):,} {word} encoded as numbers ({how})."
+        group = option("group", names[0])
+        message = (
+            f"{len(names):,} {word} encoded as numbers ({how}). One that names runs or machines is a group: {group}."
+        )
         notes.append(Note("encoded columns", message, len(names), names, changed=True))
     return inputs, notes
 
@@ -324,7 +312,7 @@ def prepare(
         found.append(rows_note("empty rows", rows, table, "without any reading cannot be scored"))
         scored = scored & ~empty
     data = describe_data(table, checks, inputs, units, found)
-    return Prepared(table, data, inputs, values, assigned, scored, data.notes, truth)
+    return Prepared(table, data, inputs, values, units, modes, assigned, scored, data.notes, truth)
 
 
 def input_columns(inputs: InputChoice, table: Table) -> Table:
@@ -427,9 +415,8 @@ def refuse_read_already(source: Any, options: FitOptions | ScoreOptions) -> None
 
 def _given(options: FitOptions | ScoreOptions) -> dict[str, Any]:
     """Return the parameters of `read_table` that differ from their defaults, but for the choice of columns."""
-    defaults = {each.name: each.default for each in fields(options)}
-    names = [each.name for each in fields(ReadSettings) if each.name not in ("columns", "exclude", *FROM_DATA)]
-    given = {name: getattr(options, name) for name in names if getattr(options, name) is not defaults[name]}
+    read = {each.name: (getattr(options, each.name), each.default) for each in fields(SourceOptions)}
+    given = {name: value for name, (value, default) in read.items() if value is not default}
     if options.max_bytes is not None:
         check_whole_number("max_bytes", options.max_bytes, least=1)
     if options.decimal not in (None, ".", ","):

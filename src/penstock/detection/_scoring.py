@@ -25,7 +25,7 @@ from penstock.detection._parts import (
 )
 from penstock.detection._periods import read_duration, shown
 from penstock.detection._preparing import Prepared, Progress, rows_note
-from penstock.detection.model import Model, ModelError
+from penstock.detection.model import Model
 from penstock.detectors import scores_without_the_highest
 from penstock.io import Note, TableError
 from penstock.options import SelectionOptions
@@ -166,7 +166,7 @@ def _with_known_modes(prepared: Prepared, model: Model) -> tuple[BoolArray, list
     names = ", ".join(sorted({str(mode) for mode in prepared.modes[unknown]}))
     count = int(unknown.sum())
     if not (prepared.scorable & known).any():
-        raise ModelError(f"No row is of a mode that the model knows; the rows are of {names}.")
+        raise TableError(f"No row is of a mode that the model knows; the rows are of {names}.")
     message = f"{counted(count, 'row')} of modes that were not fitted ({names}) cannot be scored."
     return prepared.scorable & known, [Note("unknown modes", message, count, changed=True)]
 
@@ -196,7 +196,7 @@ def _score(parts: tuple[ScoredPart, ...], prepared: Prepared) -> tuple[FloatArra
                 scores[new] = part.scores(values[new])
             rebuild(each, values, expected)
         except ValueError as error:
-            raise ModelError(f"The rows cannot be scored: {error}") from error
+            raise TableError(f"The rows cannot be scored: {error}") from error
     return scores, expected, evidence
 
 

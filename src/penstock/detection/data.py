@@ -282,7 +282,7 @@ def _describe_tags(
     left_out = {each.name: each.reason for each in inputs.left_out}
     uses |= dict.fromkeys(left_out, "left out")
     aligned = {tag.name: tag for tag in table.tags}
-    masked = table.about("bad quality") is not None
+    not_counted = 0 if table.about("bad quality") is None else None
     for check in columns:
         note, there = aligned.get(check.name), present[check.name]
         first, last = _ends(table, there)
@@ -303,7 +303,7 @@ def _describe_tags(
             kinds=check.n_distinct,
             share_missing=check.share_missing,
             share_held=0.0 if note is None else note.held,
-            bad=note.bad if note is not None else table.bad.get(check.name, None if masked else 0),
+            bad=table.bad.get(check.name, not_counted) if note is None else note.bad,
             first=first if note is None else note.first,
             last=last if note is None else note.last,
         )

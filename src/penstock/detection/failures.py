@@ -82,8 +82,8 @@ def read_failures(source: Any) -> tuple[Failure, ...]:
     start = 0 if start is None else start
     end = next((place for place in (1, 0) if place != start and place < len(head)), start) if end is None else end
     others = [place for place in range(len(head)) if place not in (start, end)]
-    text_at = next((place for place in others if "text" in head[place] or "descr" in head[place]), None)
-    text_at = (others[0] if others else None) if text_at is None else text_at
+    named = [place for place in others if "text" in head[place] or "descr" in head[place]]
+    text_at = next(iter(named + others), None)
 
     def cell(row: Sequence[str], place: int | None) -> str:
         return row[place].strip() if place is not None and place < len(row) else ""

@@ -155,7 +155,7 @@ class Assessment:
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """ScoredTable rows, the flagged ones, the events that these make up, and why.
+    """Scored rows, the flagged ones, the events that these make up, and why.
 
     Arrays have one entry per row of `table`, in order of time; where the table has groups, group by group. A report, a
     terminal summary and the output files only format these fields.
@@ -334,7 +334,7 @@ class Findings:
         return plot_scores(self).figure if number is None else plot_case(self, number)
 
     def __repr__(self) -> str:
-        rows = f"{int(self.flags.sum()):,} of {int(self.rows.scored.sum()):,} rows"
+        rows = f"{int(self.flags.sum()):,} of {int(self.rows.scored.sum()):,} rows flagged"
         found = f"{rows}, {counted(len(self.events), 'event')}, {counted(len(self.incidents), 'incident')}"
         return f"<Findings in {self.table.source}: {found}, by {self.assessment.method}. {self.verdict.sentence}>"
 

@@ -48,10 +48,6 @@ FitRows = Callable[..., Any]
 _FEWEST_ROWS = 10  # of a mode: fewer say nothing about what is usual
 
 
-class ModelError(ValueError):
-    """A model does not fit the data; the message says what to do."""
-
-
 @dataclass(frozen=True, eq=False)
 class Model:
     """What `penstock fit` learns and `penstock score` uses; see `fit_model`.
@@ -187,7 +183,7 @@ class Model:
             each.check()
             found.append(replace(each, id=_free_id(each.id, found)))
         if len(found) > MOST_LABELS:
-            raise ModelError(
+            raise TableError(
                 f"A model keeps at most {MOST_LABELS} labels, and this one has {len(self.labels)}. Take some back "
                 f"first (penstock label MODEL ID --undo)."
             )

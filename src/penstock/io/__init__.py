@@ -15,7 +15,7 @@ from penstock.io.durations import parse_duration
 from penstock.io.feeds import Feed, InputError, PipeFeed, open_feed
 from penstock.io.read import read_table, source_name
 from penstock.io.rows import MAX_AHEAD, BadLine, Batch, RowSource, TimeProgress
-from penstock.io.sinks import JsonLinesSink, OutputError, OutputMark, continue_sink, open_sink
+from penstock.io.sinks import JsonLinesSink, OutputMark, continue_sink, open_sink
 from penstock.io.sql import file_of_address, is_address, public_query
 from penstock.io.table import DOUBTS, Note, ReadLog, Table, TableError, TagNote, refuse_unknown
 from penstock.io.times import TimeOptions, TimeReader, as_zone
@@ -38,7 +38,6 @@ __all__ = [
     "InputError",
     "JsonLinesSink",
     "Note",
-    "OutputError",
     "OutputMark",
     "PipeFeed",
     "ReadLog",

@@ -16,14 +16,10 @@ from typing import Any, TypedDict
 import numpy as np
 
 from penstock._types import FloatArray, StreamScores
-from penstock.storage import lock
+from penstock.storage import StorageError, lock
 
 _WHAT_TO_DO = "Put that one back, or begin with an empty --state folder."
 _TAIL = 4096  # bytes before the end of an output that identify it
-
-
-class OutputError(ValueError):
-    """The output cannot be written, or not be continued; the message says what to do."""
 
 
 class OutputMark(TypedDict):
@@ -42,7 +38,7 @@ class JsonLinesSink:
     def __init__(self, path: Path | None = None, *, create: bool = True) -> None:
         self._is_ours = path is not None  # to close; standard output is not
         if path is None and sys.stdout is None:
-            raise OutputError("Standard output is closed; open it, or give a file with --output.")
+            raise StorageError("Standard output is closed; open it, or give a file with --output.")
         if path is None:
             descriptor = sys.stdout.fileno()
         else:
@@ -53,7 +49,7 @@ class JsonLinesSink:
         # The lines of two writers would be mixed up. Not on Windows, where a locked file cannot be read either.
         if path is not None and is_file and os.name == "posix" and not lock(descriptor):
             os.close(descriptor)
-            raise OutputError(f"Another penstock watch is writing to {path}; choose another --output.")
+            raise StorageError(f"Another penstock watch is writing to {path}; choose another --output.")
         self.length: int | None = os.lseek(descriptor, 0, os.SEEK_END) if is_file else None
         self._tail = b""
         self._names: list[str] = []
@@ -82,7 +78,7 @@ class JsonLinesSink:
         except BrokenPipeError:  # the reader has closed it, which is no failure
             raise
         except OSError as error:
-            raise OutputError(f"The output cannot be written: {error.strerror}.") from error
+            raise StorageError(f"The output cannot be written: {error.strerror}.") from error
         if self.length is not None:
             self.length += written
             self._tail = (self._tail + bytes(data[-_TAIL:]))[-_TAIL:]
@@ -116,7 +112,7 @@ def open_sink(path: Path | None, *, overwrite: bool = False) -> JsonLinesSink:
     if path is not None:
         if sink.length and not overwrite:
             sink.close()
-            raise OutputError(
+            raise StorageError(
                 f"{path} holds something already, and there is no snapshot (--state) that it belongs to. Choose "
                 f"another --output, or allow it to be replaced with --overwrite."
             )
@@ -140,7 +136,7 @@ def continue_sink(
     try:
         sink = JsonLinesSink(path, create=False)
     except FileNotFoundError:
-        raise OutputError(f"{path} is missing: there is no output that could be continued. {_WHAT_TO_DO}") from None
+        raise StorageError(f"{path} is missing: there is no output that could be continued. {_WHAT_TO_DO}") from None
     try:
         if sink.length is None:  # of a pipe nothing can be taken back
             return sink, 0
@@ -159,9 +155,9 @@ def continue_sink(
 
 
 def _parts(path: Path, length: int, mark: OutputMark) -> tuple[bytes, bytes]:
-    """Return the last bytes before the mark, and all after it; OutputError if the file is not that of the mark."""
+    """Return the last bytes before the mark, and all after it; StorageError if the file is not that of the mark."""
     if length < mark["length"]:
-        raise OutputError(
+        raise StorageError(
             f"{path} has {length:,} bytes, fewer than the {mark['length']:,} of the last snapshot: it is not the "
             f"output that belongs to this --state. {_WHAT_TO_DO}"
         )
@@ -187,8 +183,8 @@ def _kept_lines(path: Path, rest: bytes, next_row: int) -> bytes:
     return kept
 
 
-def _not_ours(path: Path, reason: str) -> OutputError:
-    return OutputError(f"{path} is not the output that belongs to this --state ({reason}). {_WHAT_TO_DO}")
+def _not_ours(path: Path, reason: str) -> StorageError:
+    return StorageError(f"{path} is not the output that belongs to this --state ({reason}). {_WHAT_TO_DO}")
 
 
 def format_verdicts(

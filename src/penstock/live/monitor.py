@@ -23,7 +23,6 @@ from penstock.io import (
     Feed,
     InputError,
     JsonLinesSink,
-    OutputError,
     OutputMark,
     continue_sink,
     open_feed,
@@ -36,6 +35,7 @@ from penstock.live.options import AlarmRules, WatchOptions
 from penstock.live.runtime import BatchReport, CycleWork, ModelShelf, Runtime
 from penstock.live.scorers import Scorer
 from penstock.live.store import AssetRecord, Store, StoreError
+from penstock.storage import StorageError
 
 # Options that decide how rows are read: a state belongs to them.
 _READING = ("format", "delimiter", "time", "columns", "exclude", "timezone", "day_first", "time_format", "max_ahead",
@@ -221,7 +221,7 @@ class Monitor(Runtime):
         there = [(name, file) for name, file in files.items() if file is not None and file.exists()]
         for (name, file), (other_name, other) in combinations(there, 2):
             if file.samefile(other):
-                raise OutputError(f"{other} is the {name} already; choose another {other_name}.")
+                raise StorageError(f"{other} is the {name} already; choose another {other_name}.")
 
     def _open(self) -> None:
         """Open the asset and the outputs, which go on where they were."""

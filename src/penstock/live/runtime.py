@@ -99,10 +99,6 @@ class BatchReport:
     last_row: int
 
 
-class SwitchError(StoreError):
-    """A model cannot be put into use; the message says why, and what to do."""
-
-
 class ModelShelf:
     """Return what makes the scorers of the version in use, and of others; a model is read once."""
 
@@ -168,16 +164,16 @@ class ModelShelf:
         *,
         other_columns: bool,
     ) -> Callable[[], Scorer]:
-        """Put a version into use, inside a transaction, and return what makes its scorers; SwitchError if it cannot be.
+        """Put a version into use, inside a transaction, and return what makes its scorers; StoreError if it cannot be.
 
         old : the scorer in use. A model of other columns than that has must be asked for by `other_columns`.
         """
         mine = store.models(record.id)
         if version not in mine:
             known = f"; there are 1 to {max(mine)}" if mine else ""
-            raise SwitchError(f"{record.name} has no model version {version}{known}.")
+            raise StoreError(f"{record.name} has no model version {version}{known}.")
         if version == record.version:
-            raise SwitchError(f"{record.name}: version {version} is in use already.")
+            raise StoreError(f"{record.name}: version {version} is in use already.")
         make = self._maker(store, mine[version], options)
         scorer = make()
         gone, new = _columns(old), _columns(scorer)
@@ -187,7 +183,7 @@ class ModelShelf:
             parts = [f"without {listed(without)}"] * bool(without) + [f"with {listed(besides)}"] * bool(besides)
             text = f"Version {version} has other columns than version {record.version}: {' and '.join(parts)}. "
             text += "From the switch on, rows must bring its columns, and only these are kept; what is there stays. "
-            raise SwitchError(f"{text}If that is meant, say so (--other-columns).")
+            raise StoreError(f"{text}If that is meant, say so (--other-columns).")
         store.use_model(record, version, scorer.settings(), time.time())
         return make
 
@@ -195,11 +191,11 @@ class ModelShelf:
         key = (version.digest, repr(options.threshold))
         if key not in self._makers:
             if not version.source:
-                raise SwitchError(f"Version {version.version} learns from the rows with parameters of its own.")
+                raise StoreError(f"Version {version.version} learns from the rows with parameters of its own.")
             try:
                 data = store.model_file(version.digest)
             except LookupError as error:
-                raise SwitchError(f"{error!s:.200} Add its file again.") from None
+                raise StoreError(f"{error!s:.200} Add its file again.") from None
             with tempfile.TemporaryDirectory() as folder:
                 file = Path(folder) / Path(version.source).name
                 file.write_bytes(data)
@@ -365,7 +361,7 @@ class Runtime(ABC):
                 if version is None:
                     version = details["version"] = self.store.models(record.id)[before].before
                 if version is None:
-                    raise SwitchError(f"{name}: version {before} is the first that was in use.")
+                    raise StoreError(f"{name}: version {before} is the first that was in use.")
                 make = self._shelf.switch(
                     self.store, record, options, version, asset.scorer, other_columns=other_columns
                 )

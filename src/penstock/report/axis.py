@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from penstock._types import FloatArray, IndexArray
+from penstock.io import Table
 from penstock.report.document import as_json
 
 _PER_MILLISECOND = {"s": 1e-3, "ms": 1.0, "us": 1e3, "ns": 1e6}
@@ -113,6 +114,11 @@ def make_axis(
     offsets = tuple((float(places[row]), float(ahead[row])) for row in changes)
     zone, groups = "" if time.tz is None else str(time.tz), first if len(falls) else None
     return Axis(places, elapsed, begins, usual, float(ticks[0]) / per, offsets, zone, bool(removed.any()), groups)
+
+
+def axis_of(table: Table) -> Axis:
+    """Return the axis of a whole table."""
+    return make_axis(table.time, len(table.values), [rows.start for rows in table.spans], table.values.index)
 
 
 def _removed(steps: FloatArray, begins: NDArray[np.bool_]) -> FloatArray:

@@ -21,7 +21,7 @@ from penstock._messages import counted
 from penstock._types import IndexArray
 from penstock.certainty import about_figure
 from penstock.columns import InputRole
-from penstock.detection import Explanation, Findings, state_in_words
+from penstock.detection import Explanation, Findings, Shift, state_in_words
 from penstock.explain import Condition, Incident, IncidentSensor
 from penstock.report.axis import Packed
 from penstock.report.words import (
@@ -323,10 +323,13 @@ def make_article(findings: Findings, case: Case, known: Sequence[tuple[int, int]
     more = [name_tag(sensor.name) + _after(findings, first_onset, sensor) for sensor in rest]
     rule, counts = _rule(why) if why is not None else ("", "")
     sure, how = sureness(findings, case)
-    others = set[int]()
+    others = set[int]()  # an incident names earlier ones that are similar; later ones name it
     for incident in findings.incidents if case.incident is not None else ():
         similar = {number for number, _ in incident.similar}
-        others |= similar if incident.number == case.number else {incident.number} if case.number in similar else set()
+        if incident.number == case.number:
+            others |= similar
+        elif case.number in similar:
+            others.add(incident.number)
     overlap = [place for place, (low, high) in enumerate(known, 1) if low <= case.end and high >= case.start]
     return Record(
         number=case.number,
@@ -363,6 +366,16 @@ def _settings_in_words(findings: Findings, case: Case) -> list[Markup]:
     if why is None:
         return []
     return [_setting(row, why.states.get(row["variable"])) for row in why.settings.to_dict("records")]
+
+
+def shift_in_words(findings: Findings, shift: Shift) -> Markup:
+    """Format a tag that differs from the good period throughout in a line: by how much, since when, how often."""
+    by = with_unit(shift.by, unit_beside(shift.name, shift.unit))
+    sign = "+" if shift.by > 0 else ""
+    since = place_in_words(findings, shift.since)
+    return Markup("{}: {}{} since {}, in {} of the rows").format(
+        name_tag(shift.name), sign, by, since, percent(shift.share)
+    )
 
 
 def stretch_in_words(record: dict[Any, Any]) -> Markup:

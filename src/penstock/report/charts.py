@@ -27,6 +27,7 @@ from penstock.report.words import shown_name
 
 MOST_HEAT, MOST_VARIABLES, MOST_BINS = 24, 30, 96
 _MOST_OPENED = 100  # with charts
+_CHARTS_OF_MANY = ((50, 3), (20, 5))  # of more cases than these, so many charts each
 _CONTEXT, _MOST_CONTEXT = 36, 500  # rows before a case, at least and at most; half as many after it
 _PLAIN = 240  # rows drawn one by one; of more, the lowest and highest in each span
 _REACH = 3.0  # context ends where the sampling has a hole so many times as long as the context should be
@@ -245,7 +246,7 @@ def case_data(findings: Findings, axis: Axis, cases: Sequence[Case]) -> dict[int
     """Pack the charts of the most severe cases, and heat maps of the first of them; of many, fewer charts each."""
     charts = CaseCharts(findings, axis, cases)
     opened = [case for case in cases if case.sensors][:_MOST_OPENED]
-    most = MOST_CHARTS if len(opened) <= 20 else 5 if len(opened) <= 50 else 3
+    most = next((charts_each for n_cases, charts_each in _CHARTS_OF_MANY if len(opened) > n_cases), MOST_CHARTS)
     found = {}
     for place, case in enumerate(opened):
         found[case.number] = charts.pack(case, most)
@@ -254,8 +255,10 @@ def case_data(findings: Findings, axis: Axis, cases: Sequence[Case]) -> dict[int
 
 
 def most_involved(findings: Findings, cases: Sequence[Case]) -> IndexArray:
-    """Return the columns, those first that most and the most severe cases are about."""
+    """Return the columns: those that have shifted first, then those that most and the most severe cases are about."""
     weight = np.zeros(len(findings.inputs.names))
+    for place, shift in enumerate(findings.assessment.shifts):
+        weight[findings.inputs.names.index(shift.name)] = 1 + 1 / (1 + place)
     for case in cases:
         for place, sensor in enumerate(case.sensors[:MOST_CHARTS]):
             weight[sensor.column] += 1 / ((1 + case.rank) * (1 + place))

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 import penstock
-from penstock.detection import Findings
+from penstock.detection import Findings, TagSummary, TimeSummary
 
 # A cell that begins so is a formula to a spreadsheet, or hides one: as it is, after blanks or quotes, in full width.
 _OBEYED = re.compile(r"""[\t\r\n]|[\s'"]*[=+\-@＝＋－＠]""")
@@ -325,25 +325,22 @@ def _columns(findings: Findings) -> Iterator[dict[str, Any]]:
     """Yield what is known of the time, if there is one, and of each tag."""
     time = findings.data.time
     if time is not None:
-        yield {
-            "name": time.column,
-            "role": "time",
-            "grade": time.grade,
-            "reasons": list(time.reasons),
-            "unit": "",
-            "share_missing": plain(time.share_missing),
-            "use": "time",
-        }
+        yield _column(time.column, "time", time, "", "time")
     for tag in findings.data.tags:
-        yield {
-            "name": tag.name,
-            "role": tag.role,
-            "grade": tag.grade,
-            "reasons": list(tag.reasons),
-            "unit": tag.unit,
-            "share_missing": plain(tag.share_missing),
-            "use": f"left out: {tag.left_out}" if tag.left_out else tag.use,
-        }
+        use = f"left out: {tag.left_out}" if tag.left_out else tag.use
+        yield _column(tag.name, tag.role, tag, tag.unit, use)
+
+
+def _column(name: str, role: str, about: TimeSummary | TagSummary, unit: str, use: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "role": role,
+        "grade": about.grade,
+        "reasons": list(about.reasons),
+        "unit": unit,
+        "share_missing": plain(about.share_missing),
+        "use": use,
+    }
 
 
 def cases_table(findings: Findings) -> pd.DataFrame:

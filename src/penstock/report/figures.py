@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penstock._messages import counted
 from penstock._types import FloatArray
 from penstock.detection import Findings
-from penstock.report.axis import Axis, make_axis
+from penstock.report.axis import axis_of
 from penstock.report.cases import cases_of, word_for_cases
 from penstock.report.charts import CaseCharts
 
@@ -45,14 +46,14 @@ def plot_scores(findings: Findings, axes: Axes | None = None) -> Axes:
     whole, taken = (places[-1] - places[0]) if len(places) > 1 else 1, list[float]()
     for case in cases:
         span = places[case.start], places[case.end]
-        label = f"{len(cases)} {word}{'s' if len(cases) > 1 else ''}" if case is cases[0] else None
+        label = counted(len(cases), word) if case is cases[0] else None
         axes.axvspan(*span, color=_BAND, alpha=0.3, linewidth=1.5, label=label)
         share = float((span[0] - places[0]) / whole)
         if case.rank <= _NUMBERED and all(abs(share - other) > _APART for other in taken):
             taken.append(share)
             at_top = axes.get_xaxis_transform()  # y from 0 to 1 of the axes
             axes.text(span[0], 1.0, f"{case.number}", transform=at_top, va="bottom", fontsize="small", color=_INK)
-    gaps = np.flatnonzero(_axis(findings).begins)[1:]  # no line is drawn across
+    gaps = np.flatnonzero(axis_of(findings.table).begins)[1:]  # no line is drawn across
     scores = np.insert(findings.scores, gaps, np.nan)
     axes.plot(np.insert(places, gaps, places[gaps]), scores, color=_BLUE, linewidth=0.8, label="score")
     axes.axhline(findings.threshold, color=_INK, linestyle=(0, (6, 4)), linewidth=1, label="threshold")
@@ -92,7 +93,7 @@ def plot_case(findings: Findings, number: int) -> Figure:
     if case is None:
         raise KeyError(f"There is no {word_for_cases(findings)} {number}.")
     sensors = case.in_order[:_SHOWN]
-    charts = CaseCharts(findings, _axis(findings), cases)
+    charts = CaseCharts(findings, axis_of(findings.table), cases)
     window, places = charts.window(case), _places(findings)
     shown = max(1, len(sensors))
     figure: Figure
@@ -181,10 +182,6 @@ def _calm(axes: Axes) -> None:
     axes.grid(axis="y", color=_RULE)
     axes.set_axisbelow(True)
     axes.tick_params(colors=_SOFT, labelsize="small")
-
-
-def _axis(findings: Findings) -> Axis:
-    return make_axis(findings.table.time, len(findings.scores), [rows.start for rows in findings.table.spans])
 
 
 def _places(findings: Findings) -> Any:

@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from penstock._messages import counted
 from penstock.detection import NO_LONGER_FITS, Findings, Progress
-from penstock.report.axis import Axis, make_axis, script_json
+from penstock.report.axis import Axis, axis_of, script_json
 from penstock.report.cases import (
     Areas,
     Case,
@@ -23,23 +23,22 @@ from penstock.report.cases import (
     filter_data,
     make_article,
     make_row,
+    shift_in_words,
     stretch_in_words,
     word_for_cases,
 )
 from penstock.report.charts import case_data, explorer_data
 from penstock.report.files import refuse_existing, write_new
 from penstock.report.overview import (
-    agreement_in_words,
     fault_line,
-    findings_in_words,
     known_faults,
     make_calendar,
     overview_data,
     period,
     small_chart,
-    threshold_in_words,
 )
 from penstock.report.preparation import column_table, draw_rules, make_preparation, mode_groups, tree_maps
+from penstock.report.words import agreement_in_words, findings_in_words
 
 _MOST_ROWS = 8  # of the table on the first screen; a button shows the others
 _MOST_ARTICLES = 100
@@ -93,7 +92,7 @@ def to_html(findings: Findings, *, title: str | None = None, progress: Progress 
     if progress is not None:
         progress("drawing the report")
     findings = _to_the_second(findings)
-    axis = _axis(findings)
+    axis = axis_of(findings.table)
     cases, areas = cases_of(findings), Areas(findings.inputs.names)
     data: dict[str, Any] = {
         **_timeline(findings, axis, cases, areas),
@@ -140,7 +139,7 @@ def chart_data(findings: Findings) -> dict[str, Any]:
     (['axis', 'explorer', 'overview', 'word'], ['column 1', 'column 2', 'column 3'])
     """
     findings = _to_the_second(findings)
-    return _timeline(findings, _axis(findings), cases_of(findings), Areas(findings.inputs.names))
+    return _timeline(findings, axis_of(findings.table), cases_of(findings), Areas(findings.inputs.names))
 
 
 def _timeline(findings: Findings, axis: Axis, cases: list[Case], areas: Areas) -> dict[str, Any]:
@@ -211,13 +210,8 @@ def notebook_html(findings: Findings) -> str:
         findings_in_words(findings),
         table,
         more,
-        small_chart(findings, _axis(findings), cases),
+        small_chart(findings, axis_of(findings.table), cases),
     )
-
-
-def _axis(findings: Findings) -> Axis:
-    starts = [rows.start for rows in findings.table.spans]
-    return make_axis(findings.table.time, len(findings.scores), starts, findings.table.values.index)
 
 
 def _context(findings: Findings, cases: list[Case], areas: Areas) -> dict[str, Any]:
@@ -241,10 +235,10 @@ def _context(findings: Findings, cases: list[Case], areas: Areas) -> dict[str, A
         "areas": areas.names,
         "verdict": findings.verdict,
         "no_longer_fits": [note.message for note in findings.notes if note.kind == NO_LONGER_FITS],
+        "shifts": [shift_in_words(findings, shift) for shift in findings.assessment.shifts],
         "method": [note.message for note in findings.notes if note.kind == "method"],
         "lead": findings_in_words(findings),
-        "threshold": threshold_in_words(findings),
-        "agreement": None if known is None else agreement_in_words(findings),
+        "agreement": None if known is None else agreement_in_words(known),
         "faults": []
         if known is None
         else [fault_line(n, row) for n, row in enumerate(known.faults.to_dict("records"), 1)],

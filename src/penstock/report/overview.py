@@ -17,12 +17,11 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from penstock._messages import counted
-from penstock.certainty import about_figure
 from penstock.detection import Findings
 from penstock.detection.modes import CHANGING, OTHER, UNKNOWN
 from penstock.report.axis import Axis, Packed, finite, thin_out
 from penstock.report.cases import Case, when_and_where, word_for_cases
-from penstock.report.words import day, duration, name_tag, percent, span, when
+from penstock.report.words import day, duration, span, when
 
 LEVELS = 5
 _MOST_MONTHS = 24  # shown with those that have no findings; of a longer time only months with findings
@@ -111,56 +110,6 @@ def period(findings: Findings) -> str:
     return span(start, end) if first == last else f"{first} – {last}"
 
 
-def findings_in_words(findings: Findings) -> Markup:
-    """Format how many rows stand out, when, and how many incidents or events they make up."""
-    n_found, n_scored = int(findings.flags.sum()), int(findings.rows.scored.sum())
-    if not n_found:
-        return Markup("Of {} scored, none stands out.").format(counted(n_scored, "row"))
-    verb = "is listed" if n_found == 1 else "are listed"  # the verdict says whether any stands out
-    text = Markup("<strong>{} of {}</strong> {}").format(f"{n_found:,}", counted(n_scored, "row"), verb)
-    cases = (len(findings.incidents), "incident") if findings.incidents else (len(findings.events), "event")
-    events = Markup("They make up <strong>{}</strong>").format(counted(*cases))
-    if findings.table.time is not None:
-        events += Markup(" on <strong>{}</strong>").format(counted(len(findings.rows.days), "day"))
-    when_ = period(findings)
-    between = f" between {when_.replace(' – ', ' and ')}" if when_ else ""
-    return Markup("{}{}. {}.").format(text, between, events)
-
-
-def threshold_in_words(findings: Findings) -> str:
-    settings, n_found = findings.settings, int(findings.flags.sum())
-    expected = findings.assessment.threshold_expected
-    chance = "" if math.isnan(expected) else f" Above it, {about_figure(expected)} would be expected by chance."
-    ranked = settings.get("top") is not None or (settings.get("threshold") is None and findings.assessment.self_scored)
-    if ranked and n_found:
-        below = f"just below the {n_found:,} highest scores" if n_found > 1 else "below the highest score"
-        return f"It lies {below}.{chance}"
-    return (
-        f"It was found from the scores of {'these rows' if findings.assessment.self_scored else 'usual rows'}.{chance}"
-    )
-
-
-def agreement_in_words(findings: Findings) -> Markup:
-    known, label = findings.assessment.agreement, findings.table.label
-    assert known is not None
-    column = Markup(" (column {})").format(name_tag(str(label.name))) if label is not None and label.name else ""
-    n_faults, n_scored = len(known.faults), known.n_scored_faults
-    text = Markup("{} known to be faulty{}, in {}. There is a finding inside {} of {}").format(
-        counted(known.n_known, "row") + (" is" if known.n_known == 1 else " are"),
-        column,
-        counted(n_faults, "fault"),
-        f"{known.n_inside:,}",
-        "these" if n_scored == n_faults else f"the {n_scored:,} that were scored",
-    )
-    if known.n_found > known.n_inside:
-        earlier = f"{known.n_found - known.n_inside:,}"
-        text += Markup("; {} more had only an alarm up to {} before").format(earlier, duration(known.horizon))
-    if math.isnan(known.precision_at_n):
-        return text + "."
-    precision = Markup(". Of the {:,} rows with the highest scores, <strong>{}</strong> are known to be faulty (P@N).")
-    return text + precision.format(known.n_ranked, percent(known.precision_at_n))
-
-
 def fault_line(number: int, row: dict[Any, Any]) -> Record:
     """A known fault; `kind` is the class of what `alarm` says: a finding inside it, only an earlier alarm, or none."""
     alarm, kind = ("✗ none", "no") if row["scored"] else ("not scored", "early")
@@ -212,7 +161,8 @@ def make_calendar(findings: Findings, cases: Sequence[Case]) -> Record | None:
         tip = f"{name}: " + ("nothing found" if key in with_readings else "no readings")
         if rows:
             shown = ", ".join(map(str, sorted(numbers)[:6])) + (" …" if len(numbers) > 6 else "")
-            which = f", {noun}{'s' if len(numbers) > 1 else ''} {shown}" if numbers else ""
+            nouns = f"{noun}s" if len(numbers) > 1 else noun
+            which = f", {nouns} {shown}" if numbers else ""
             tip = f"{name}: {counted(rows, 'finding')}{which}"
         return Record(
             number=key[2],

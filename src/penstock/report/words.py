@@ -12,8 +12,8 @@ from markupsafe import Markup
 
 from penstock._messages import counted, duration_in_words
 from penstock.certainty import SOME, about_figure
-from penstock.detection import TagSummary, TimeSummary
-from penstock.explain import NEW_STATE, NORMAL
+from penstock.detection import Findings, TagSummary, TimeSummary
+from penstock.explain import NEW_STATE, NORMAL, Agreement
 
 MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 NO_NUMBER = "–"
@@ -33,8 +33,10 @@ def number(value: float) -> str:
     >>> [number(value) for value in (0.123456, -12.3, 98765.4, 3.0, 1.5e-7, 2e12, float("nan"))]
     ['0.1235', '−12.3', '98,765', '3', '1.5e−7', '2e12', '–']
     """
-    if not math.isfinite(value):
-        return NO_NUMBER if math.isnan(value) else ("∞" if value > 0 else "−∞")
+    if math.isnan(value):
+        return NO_NUMBER
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
     size = abs(value)
     if size and not 1e-4 <= size < 1e9:
         mantissa, exponent = f"{value:.{_SIGNIFICANT - 1}e}".split("e")
@@ -270,6 +272,36 @@ def unit_beside(name: str, unit: str) -> str:
     ('m³/s', '')
     """
     return "" if unit and name.endswith((f"[{unit}]", f"({unit})", f"/ {unit}")) else unit
+
+
+def findings_in_words(findings: Findings) -> str:
+    """Say how many rows are above the threshold, how many would be by chance, and how many events they make up."""
+    found, scored = int(findings.flags.sum()), counted(int(findings.rows.scored.sum()), "row")
+    if findings.assessment.by_sensor and findings.verdict.kind == "nothing":
+        return f"Of {scored} scored, none stands out."
+    chance = by_chance(findings.assessment.threshold_expected)
+    above = f"above {findings.threshold:.4g}" + (f", {chance}" if chance else "")
+    if not found:
+        return f"No findings: of {scored} scored, none is {above}."
+    days = f" on {counted(len(findings.rows.days), 'day')}" if findings.table.time is not None else ""
+    highest = "the highest score" if found == 1 else f"the {found:,} highest scores"
+    which = f"{highest} of {scored}, " if findings.assessment.self_scored else "scores "
+    return f"{counted(found, 'finding')} ({which}{above}) in {counted(len(findings.events), 'event')}{days}."
+
+
+def agreement_in_words(known: Agreement) -> str:
+    """Say how many known faults have a finding, and how many of the highest scores are in one."""
+    n_faults, n_scored = len(known.faults), known.n_scored_faults
+    if not n_scored:
+        return "None of the known faults was scored." if n_faults else "The label has no fault."
+    which = "known fault" if n_scored == n_faults else "known and scored fault"
+    text = f"A finding is inside {known.n_inside:,} of {counted(n_scored, which)}"
+    earlier = known.n_found - known.n_inside
+    if earlier:
+        text += f", {earlier:,} more had only an alarm up to {duration(known.horizon)} before"
+    if not math.isnan(known.precision_at_n):
+        text += f"; {percent(known.precision_at_n)} of the {known.n_ranked:,} highest scores are known rows (P@N)"
+    return f"{text}."
 
 
 def step_in_words(time: TimeSummary, when: Callable[[Any], str]) -> str:

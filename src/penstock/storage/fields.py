@@ -7,7 +7,9 @@ A table gives for each field what it holds:
   missing, "inf" if a number may be infinite;
 - bool, int, float or str, for one value; object for anything, unchecked;
 - a table, for a record in the record;
-- ("?", …), for one of these or None.
+- [kind], for a list of these, each with lengths of its own; a tuple comes back;
+- ("by name", kind), for such values in a dict with any names;
+- ("?", kind), for one of these or None.
 
 Letters stand for lengths. A length that is not known is that of the first array which has it.
 """
@@ -24,6 +26,7 @@ from penstock.storage.states import Record
 
 Fields = Mapping[str, Any]
 LARGEST_WHOLE = 2**53
+_BY_NAME = "by name"
 _LEAST_POSITIVE = 5e-324
 _TYPES: dict[str, Any] = {
     "bool": np.bool_, "int": np.int64, "uint8": np.uint8, "uint32": np.uint32, "float": np.float64,
@@ -53,6 +56,11 @@ def pack_fields(thing: Any, fields: Fields) -> dict[str, Any]:
 def _pack(value: Any, kind: Any) -> Any:
     if isinstance(kind, Mapping):
         return pack_fields(value, kind)
+    if isinstance(kind, list):
+        return [_pack(each, kind[0]) for each in value]
+    if isinstance(kind, tuple) and value is not None:
+        rest = kind[1]
+        return {name: _pack(each, rest) for name, each in value.items()} if kind[0] == _BY_NAME else _pack(value, rest)
     if isinstance(value, np.ndarray) and value.dtype.kind == "i":
         return value.astype(np.int64, copy=False)
     return value
@@ -63,7 +71,14 @@ def read_field(
 ) -> Any:
     """Return one field; `least` and `most` are bounds besides those in the text."""
     value: Any = record.value(name)
-    if isinstance(kind, tuple):
+    if isinstance(kind, list):
+        if type(value) is not list:
+            raise record.error(name, "a list")
+        each = Record({str(place): item for place, item in enumerate(value)}, f"{record.place}[{name!r}]")
+        value = tuple(read_field(each, str(place), kind[0], {**lengths}) for place in range(len(value)))
+    elif isinstance(kind, tuple) and kind[0] == _BY_NAME:
+        value = {key: read_field(record.part(name), key, kind[1], {**lengths}) for key in record.part(name)}
+    elif isinstance(kind, tuple):
         value = None if value is None else read_field(record, name, kind[1], lengths, least, most)
     elif isinstance(kind, Mapping):
         value = read_fields(record.part(name), kind, lengths)
@@ -85,6 +100,9 @@ def _read_numbers(record: Record, name: str, words: list[str], lengths: dict[str
     if "int" in words:
         largest = LARGEST_WHOLE if high == math.inf else int(high)
         return record.whole(name, least=0 if low == -math.inf else int(low), most=largest)
+    value = record.value(name)
+    if "nan" in words and type(value) is float and math.isnan(value):
+        return value
     value = record.number(name, least=low, infinite="inf" in words)
     if value > high:
         raise record.error(name, f"a number ≤ {high:g}")

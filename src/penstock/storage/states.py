@@ -19,6 +19,7 @@ import os
 import re
 import struct
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -387,6 +388,10 @@ class Record:
 
     def optional_part(self, name: str) -> Record | None:
         return None if self.value(name) is None else self.part(name)
+
+    def __iter__(self) -> Iterator[str]:
+        """Return the names of the fields."""
+        return iter(self._content)
 
     def value(self, name: str) -> Any:
         """Return a field as it is, unchecked."""
