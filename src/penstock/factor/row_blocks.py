@@ -18,7 +18,6 @@ from penstock._types import FloatArray
 from penstock.factor import blocks
 from penstock.factor.blocks import BlockCoupling, BlockExecutor, BlockSums, Grown, Place, SweepResult
 from penstock.factor.descent import Descent, next_pace, reach, update_profiles
-from penstock.factor.settings import Coordinate
 from penstock.factor.spectral import Extension, Operator, Products
 from penstock.factor.terms import Gaps, Sums, Terms, has_risen, profile_parts, profile_residual, shorten_rows, value_of
 
@@ -282,21 +281,20 @@ class RowBlockDescent(Descent):
         run = cls(problem, np.asarray(snapshot["H"], dtype=np.float64), profile_passes)
         run._reached = np.asarray(snapshot["reached"], dtype=np.float64)
         run._pace, run._push = float(snapshot["pace"]), float(snapshot["push"])
-        if snapshot["value"] is not None:  # not before the first step
+        if math.isfinite(snapshot["value"]):  # not before the first step
             run._value, run._residual = float(snapshot["value"]), float(snapshot["residual"])
             run._places = problem.executor.each(blocks.look, "y")
         return run
 
     def snapshot(self) -> dict[str, Any]:
-        """Return arrays, and numbers or None, from which, with the blocks' states of this moment, a run continues."""
-        begun = math.isfinite(self._value)
+        """Return arrays and numbers from which, with the blocks' states of this moment, a run continues."""
         return {
             "H": self.H.copy(),
             "reached": self._reached.copy(),
             "pace": self._pace,
             "push": self._push,
-            "value": self._value if begun else None,
-            "residual": self._residual if begun else None,
+            "value": self._value,
+            "residual": self._residual,
         }
 
     @property
@@ -349,13 +347,6 @@ class RowBlockDescent(Descent):
             for _ in range(self._passes - 1):
                 update_profiles(terms, H, sums.G, sums.V)
         return problem.value(H, sums, offers_after(places, swept, steps), steps)
-
-
-def sweep_once(problem: BlockProblem, H: FloatArray) -> float:
-    """Compute the objective after one sweep of all blocks from W and H, which stay as they are."""
-    value = RowBlockDescent(problem, H, Coordinate().profile_passes).look_ahead()
-    problem.executor.each(blocks.forget_sweep)
-    return value
 
 
 class BlockColumns:
