@@ -358,7 +358,7 @@ def find_gaps(
     return state, (attributes, on_graph, dot(fitted, fitted), len(block.data))
 
 
-def judge(
+def assess(
     block: RowBlock, state: State, terms: Terms, H: FloatArray, G: FloatArray, mean: float, border: FloatArray
 ) -> tuple[State, tuple[float, Sums]]:
     """Report the sum of the squared KKT residuals of W's rows, and the block's part of the objective."""

@@ -90,12 +90,12 @@ class BlockProblem:
         off_graph = 0.0 if entries == self.terms.n_rows**2 else max(dot(G, G) - square, 0.0)
         return Gaps(attributes, on_graph, off_graph)
 
-    def judge(self, H: FloatArray) -> tuple[float, float]:
+    def assess(self, H: FloatArray) -> tuple[float, float]:
         """Compute the objective and the KKT residual of W and H. See `Objective.kkt_residual`."""
         terms = self.terms
         places = self.executor.each(blocks.look, "W")
         G = gram_of(places)
-        reports = self.executor.each(blocks.judge, terms, H, G, self.mean(places), apart=self.borders(places))
+        reports = self.executor.each(blocks.assess, terms, H, G, self.mean(places), apart=self.borders(places))
         residual = math.sqrt(sum(squares for squares, _ in reports) / terms.n_rows)
         offered = offers_of(places)
         sums = self.add_up(offered, [sums for _, sums in reports])
@@ -273,7 +273,7 @@ class RowBlockDescent(Descent):
         self._pace, self._push, self._value, self._residual = 1.0, 0.0, math.inf, math.inf
         self._steps = np.ones(problem.executor.n_blocks)
         self._places: list[Place] = []
-        self._judged: tuple[float, float] | None = None
+        self._assessed: tuple[float, float] | None = None
 
     @classmethod
     def resumed(cls, problem: BlockProblem, profile_passes: int, snapshot: Mapping[str, Any]) -> RowBlockDescent:
@@ -313,25 +313,20 @@ class RowBlockDescent(Descent):
             value = self._sweep()
         self._pace, self._push = next_pace(self._pace)
         self._reached = shorten_rows(reach(self._next, self.H, self._push), terms.row_bound)
-        self.H, self._value, self._judged = self._next, value, None
+        self.H, self._value, self._assessed = self._next, value, None
         self._places = executor.each(blocks.advance, self._push, apart=[(float(t),) for t in self._steps])
         return value
 
-    def look_ahead(self) -> float:
-        """Compute the objective after a sweep from W, without taking it."""
-        self._places = self._problem.executor.each(blocks.begin)
-        return self._sweep()
-
     def value(self) -> float:
-        return self._judge()[0]
+        return self._assess()[0]
 
     def kkt_residual(self) -> float:
-        return self._judge()[1]
+        return self._assess()[1]
 
-    def _judge(self) -> tuple[float, float]:
-        if self._judged is None:
-            self._judged = self._problem.judge(self.H)
-        return self._judged
+    def _assess(self) -> tuple[float, float]:
+        if self._assessed is None:
+            self._assessed = self._problem.assess(self.H)
+        return self._assessed
 
     def _sweep(self) -> float:
         """Sweep from y; leave the steps to take and the H to go with them, and return the objective there."""

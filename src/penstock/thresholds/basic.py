@@ -16,7 +16,7 @@ from penstock._types import FloatArray
 from penstock.storage import Fields, Record
 from penstock.thresholds.base import Threshold
 
-_LARGEST_LEARNT = 1e140  # squares of what is far beyond it would overflow
+_LARGEST_KEPT = 1e140  # squares of what is far beyond it would overflow
 _LARGEST_N = 2_000_000
 
 Contamination = float | Literal["auto"] | Threshold
@@ -131,7 +131,7 @@ class Fixed(Threshold):
 class MeanDeviation(Threshold):
     """Flag scores above mean + k·sd of all the scores that were not flagged before (Welford's recursion).
 
-    Flagged scores are not learnt: after a lasting shift to a higher level everything is flagged. Where levels move, use
+    Flagged scores are not taken in: after a lasting shift to a higher level everything is flagged. Where levels move, use
     `RollingQuantile`. How many scores are flagged depends on their distribution: with k = 3, 0.1 % of Gaussian scores,
     but 1.8 % of exponential ones, and more once those are left out.
 
@@ -140,7 +140,7 @@ class MeanDeviation(Threshold):
     k : float ≥ 0
         How many standard deviations (of the population: divided by n) above the mean.
     min_scores : int ≥ 2
-        So many are learnt before any is flagged. Scores beyond ±1e140 are judged but never learnt.
+        So many are taken in before any is flagged. Scores beyond ±1e140 are compared but never taken in.
 
     Examples
     --------
@@ -167,7 +167,7 @@ class MeanDeviation(Threshold):
         self._squares = 0.0  # the sum of squared distances from the mean
 
     def _learn(self, score: float, flagged: bool) -> None:
-        if flagged or not -_LARGEST_LEARNT <= score <= _LARGEST_LEARNT:
+        if flagged or not -_LARGEST_KEPT <= score <= _LARGEST_KEPT:
             return
         self._count = count = self._count + 1
         step = score - self._mean

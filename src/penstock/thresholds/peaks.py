@@ -26,7 +26,7 @@ class PeaksOverThreshold(Threshold):
     score above z is flagged and changes nothing; one between t and z is a new peak, and the tail is fitted again;
     others only count.
 
-    **What differs from the paper.** As flagged scores are not learnt, the peaks lack their own upper end: fitted as
+    **What differs from the paper.** As flagged scores are not taken in, the peaks lack their own upper end: fitted as
     they are, the tail seems shorter each time and the threshold sinks; false alarms are 3 to 5 times `rate` after
     50,000 scores, 6 to 10 times after 200,000, and rising. So the fit also counts, for every score that was not
     flagged, the rate/(1 − rate) false alarms to be expected, as excesses known only to be above the threshold then.
@@ -47,7 +47,7 @@ class PeaksOverThreshold(Threshold):
     level : float in (0, 1)
         t is the ⌈level·n_calibration⌉-th smallest of the calibration scores.
     n_calibration : int ≥ 1/(1 − level)
-        How many scores are learnt before any is flagged.
+        How many scores are taken in before any is flagged.
     max_peaks : int ≥ 10
         Only so many of the latest peaks are kept. With a peak, the scores that came since the peak before it are
         forgotten too: n and N both count from just after the last forgotten peak.
@@ -218,7 +218,7 @@ class DriftingPeaks(PeaksOverThreshold):
 
     Siffer, Fouque, Termier and Largouët (KDD 2017). The threshold, `value`, follows the scores: it is that mean plus
     the threshold for the difference. It follows drift that is slow compared with `depth`; after a sudden lasting rise
-    the mean stops, and everything is flagged, because flagged scores are not learnt.
+    the mean stops, and everything is flagged, because flagged scores are not taken in.
 
     False alarms on independent scores of one distribution are as said in `PeaksOverThreshold`. Each score costs a sum
     over `depth` numbers, exactly rounded, so that equal scores have equal differences.

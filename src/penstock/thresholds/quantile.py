@@ -24,7 +24,7 @@ class RollingQuantile(Threshold):
     probability of exactly ⌊(n+1)·rate⌋/(n+1): never more than `rate`, and less by less than 1/(n+1). Ties make it
     smaller. Until the window is full the verdicts are independent; after that neighbours are related.
 
-    All scores are learnt, flagged or not: after a lasting shift everything is flagged for about rate·window scores,
+    All scores are taken in, flagged or not: after a lasting shift everything is flagged for about rate·window scores,
     then the new level is the normal one.
 
     Parameters
@@ -123,7 +123,7 @@ def fewest_for(rate: float) -> int:
 class ConformalPValue(RollingQuantile):
     """Flag a score whose conformal p-value, p = (1 + #{remembered scores ≥ it})/(1 + #remembered), is at most `rate`.
 
-    p ≤ rate just where the score is above the ⌈(n+1)(1 − rate)⌉-th smallest of the n remembered: with everything learnt
+    p ≤ rate just where the score is above the ⌈(n+1)(1 − rate)⌉-th smallest of the n remembered: with everything kept
     these are the verdicts of `RollingQuantile`, with the same guarantee. This class also has p.
 
     Parameters
@@ -131,7 +131,7 @@ class ConformalPValue(RollingQuantile):
     rate, window, min_scores :
         As in `RollingQuantile`; the default of `min_scores` is the fewest with which p ≤ rate is possible.
     learn_flagged : bool
-        The guarantee needs flagged scores to be learnt too. Without them anomalies do not hide those that follow, but
+        The guarantee needs flagged scores to be taken in too. Without them anomalies do not hide those that follow, but
         the remembered scores lack their own upper end, and the share of false alarms grows without bound.
 
     Examples
@@ -154,7 +154,7 @@ class ConformalPValue(RollingQuantile):
         check_switch("learn_flagged", self.learn_flagged)
 
     def p_value(self, score: float) -> float:
-        """Return the p-value of a score among those remembered now; it is not learnt. NaN for NaN, and 1 among none."""
+        """Return the p-value of a score among those remembered now; it is not taken in. NaN for NaN, and 1 among none."""
         if not math.isfinite(score):
             check_not_infinite(score)
             return math.nan
