@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 
+from penstock._parameters import Bounds, check_bounds
 from penstock._types import BoolArray, FloatArray
 from penstock.registry import THRESHOLDS, did_you_mean, find_threshold, parameter_names, threshold_class
 from penstock.storage import Fields, Record, read_fields
@@ -27,8 +28,8 @@ class Threshold(BaseEstimator, ABC):  # type: ignore[misc]
     `value` is NaN and nothing is flagged. A NaN score is never flagged and not taken in; an infinite one is an error.
     Parameters are checked at the first score. `set_params` discards what was fitted with other parameters.
 
-    A subclass stores its parameters in `__init__` and does nothing else there; it implements `_check_parameters`,
-    `_fewest_scores`, `_begin` and `_learn`, and, if it learns, `_fields`, `_state` and `_restore`.
+    A subclass stores its parameters in `__init__` and does nothing else there; it declares their `_bounds`,
+    implements `_fewest_scores`, `_begin` and `_learn`, and, if it has a memory, `_fields`, `_state` and `_restore`.
 
     Examples
     --------
@@ -38,13 +39,14 @@ class Threshold(BaseEstimator, ABC):  # type: ignore[misc]
     (True, [False, True, False, True])
     """
 
+    _bounds: ClassVar[Bounds] = {}
     _fields: ClassVar[Fields] = {}  # of `_state`
     _begun = False
     _value = math.nan
 
-    @abstractmethod
     def _check_parameters(self) -> None:
-        """Raise a ValueError if a parameter is out of bounds."""
+        """Raise a ValueError if a parameter is out of bounds: those declared, and how they go together."""
+        check_bounds(self)
 
     @abstractmethod
     def _fewest_scores(self) -> int:

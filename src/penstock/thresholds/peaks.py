@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock._parameters import check_share, check_switch, check_whole_number
+from penstock._parameters import Bounds, check_share, check_switch, whole
 from penstock._types import FloatArray
 from penstock.storage import LARGEST_WHOLE, Fields, Record, StorageError
 from penstock.thresholds.base import LARGEST, Threshold
@@ -94,12 +94,16 @@ class PeaksOverThreshold(Threshold):
     def tail(self) -> ParetoTail | None:
         return self._tail if self._begun else None
 
+    _bounds: ClassVar[Bounds] = {
+        "rate": check_share,
+        "level": check_share,
+        "n_calibration": whole(1),
+        "max_peaks": whole(10),
+        "expect_alarms": check_switch,
+    }
+
     def _check_parameters(self) -> None:
-        check_share("rate", self.rate)
-        check_share("level", self.level)
-        check_whole_number("n_calibration", self.n_calibration, least=1)
-        check_whole_number("max_peaks", self.max_peaks, least=10)
-        check_switch("expect_alarms", self.expect_alarms)
+        super()._check_parameters()
         if self.rate >= 1 - self.level:
             raise ValueError(
                 f"rate must be below 1 − level, as the threshold lies beyond the level; got rate = {self.rate:g} and "
@@ -259,9 +263,7 @@ class DriftingPeaks(PeaksOverThreshold):
         super().__init__(rate, level, n_calibration, max_peaks, expect_alarms)
         self.depth = depth
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_whole_number("depth", self.depth, least=1)
+    _bounds: ClassVar[Bounds] = {"depth": whole(1)}
 
     def _fewest_scores(self) -> int:
         return self.depth + self.n_calibration
