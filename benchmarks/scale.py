@@ -184,7 +184,7 @@ def timed_pass(client: Any, data: Path) -> float:
     """Seconds for reading a source and doing nothing with it."""
     from penstock.scale.sources import open_source
 
-    source = open_source(data)
+    source = open_source(data, data.parent, None)
     began = time.perf_counter()
     client.gather(client.map(_load, source.pieces, pure=False))
     return time.perf_counter() - began

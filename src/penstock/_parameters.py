@@ -1,10 +1,17 @@
-"""Check that parameters are within their bounds; errors name the parameter, what it may be and what it is."""
+"""Bounds of parameters, declared as data, and their checks; errors name the parameter, what it may be and what it is.
+
+A class declares the bounds of its own parameters once, in `_bounds`; `check_bounds` checks those of all its bases.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from numbers import Integral, Real
+
+Bound = Callable[[str, object], None]  # raises if a parameter of this name cannot have this value
+Bounds = Mapping[str, Bound]
 
 
 class ParameterError(ValueError):
@@ -39,11 +46,15 @@ def check_whole_number(name: str, value: object, *, least: int) -> None:
         raise ParameterError(name, f" must be a whole number from {least} to {_MOST:,}; got {float(value):.4g}.")
 
 
-def check_number(name: str, value: object, *, least: float = -math.inf, above: bool = False) -> None:
-    """Raise unless `value` is a finite number ≥ `least` (or > `least`, if `above`)."""
-    fine = _is_number(value) and math.isfinite(value) and value >= least  # type: ignore[arg-type, operator]
+def check_number(
+    name: str, value: object, *, least: float = -math.inf, above: bool = False, most: float = math.inf
+) -> None:
+    """Raise unless `value` is a finite number from `least` (or above it, if `above`) to `most`."""
+    fine = _is_number(value) and math.isfinite(value) and least <= value <= most  # type: ignore[arg-type, operator]
     if not fine or (above and value == least):
         bound = "" if least == -math.inf else f" {'>' if above else '≥'} {least:g}"
+        if most < math.inf:
+            bound += f" and ≤ {most:g}"
         raise ParameterError(name, f" must be a finite number{bound}; got {value!r:.100}.")
 
 
@@ -57,6 +68,55 @@ def check_switch(name: str, value: object) -> None:
     """Raise unless `value` is True or False."""
     if not isinstance(value, bool):
         raise ParameterError(name, f" must be True or False; got {value!r:.100}.")
+
+
+def whole(least: int) -> Bound:
+    """Return the bound of a whole number."""
+    return partial(check_whole_number, least=least)
+
+
+def number(least: float = -math.inf, *, above: bool = False, most: float = math.inf) -> Bound:
+    """Return the bound of a finite number."""
+    return partial(check_number, least=least, above=above, most=most)
+
+
+def choice(*allowed: object) -> Bound:
+    """Return the bound of a parameter with a few values."""
+    return partial(check_choice, allowed=allowed)
+
+
+def word_or(bound: Bound, *words: str) -> Bound:
+    """Return the bound of a parameter that is one of a few words, or no text."""
+
+    def check(name: str, value: object) -> None:
+        if isinstance(value, str):
+            check_choice(name, value, words)
+        else:
+            bound(name, value)
+
+    return check
+
+
+def optional(bound: Bound) -> Bound:
+    """Return the bound of a parameter that may be None."""
+
+    def check(name: str, value: object) -> None:
+        if value is not None:
+            bound(name, value)
+
+    return check
+
+
+def bounds_of(cls: type) -> dict[str, Bound]:
+    """Return the bounds that a class and its bases declare, by parameter."""
+    declared = [vars(base).get("_bounds", {}) for base in reversed(cls.__mro__)]
+    return {name: bound for bounds in declared for name, bound in bounds.items()}
+
+
+def check_bounds(owner: object) -> None:
+    """Raise if a parameter of an object is out of its bounds."""
+    for name, bound in bounds_of(type(owner)).items():
+        bound(name, getattr(owner, name))
 
 
 def _is_number(value: object) -> bool:

@@ -14,10 +14,10 @@ import numpy as np
 import torch
 from sklearn.exceptions import ConvergenceWarning
 
-from penstock._parameters import check_number, check_whole_number
+from penstock._parameters import Bounds, check_whole_number, number, optional, whole
 from penstock._types import FloatArray
 from penstock.detectors import BaseDetector
-from penstock.factor.start import draws_from
+from penstock.factor.start import check_random_source, draws_from
 from penstock.graph.points import Frame, plain_frame
 from penstock.graph.rows import first_copies
 from penstock.graph.similarities import binary_knn_graph
@@ -51,6 +51,10 @@ _ESTIMATION_UNITS = 10  # of the hidden layer of DAGMM's estimation net, as its 
 _FEWEST_UNITS = 4  # of DAGMM's inner layers: its authors' for a table of 6 columns
 _DAGMM_RATE = 3e-3  # by the training loss alone, never by labels: lower than with 1e-3 on all four sets compared
 _LEAST_NORM = 0.1  # of the root mean square norm of the rows: what a row's distance is divided by at least
+
+
+def _check_hidden(name: str, value: Any) -> None:
+    read_hidden(value)
 
 
 class DeepDetector(BaseDetector):
@@ -97,15 +101,14 @@ class DeepDetector(BaseDetector):
     def _score_framed(self, rows: FloatArray) -> FloatArray:
         """Scores of framed rows, each by itself."""
 
-    def check_parameters(self) -> None:
-        super().check_parameters()
-        check_whole_number("n_components", self.n_components, least=1)
-        read_hidden(self.hidden)
-        if self.max_iter is not None:
-            check_whole_number("max_iter", self.max_iter, least=1)
-        check_whole_number("batch_size", self.batch_size, least=2)
-        check_number("learning_rate", self.learning_rate, least=0.0, above=True)
-        draws_from(self.random_state)  # raises if it is no source of random numbers
+    _bounds: ClassVar[Bounds] = {
+        "n_components": whole(1),
+        "hidden": _check_hidden,
+        "max_iter": optional(whole(1)),
+        "batch_size": whole(2),
+        "learning_rate": number(0.0, above=True),
+        "random_state": check_random_source,
+    }
 
     def _fit_rows(self, A: FloatArray) -> FloatArray:
         p = A.shape[1]
@@ -284,11 +287,7 @@ class AER(DeepDetector):
         self.scale = scale
         self.random_state = random_state
 
-    def check_parameters(self) -> None:
-        super().check_parameters()
-        check_number("penalty", self.penalty, least=0.0)
-        check_whole_number("n_neighbors", self.n_neighbors, least=1)
-        check_number("weight_decay", self.weight_decay, least=0.0)
+    _bounds: ClassVar[Bounds] = {"penalty": number(0.0), "n_neighbors": whole(1), "weight_decay": number(0.0)}
 
     def _default_hidden(self, p: int) -> tuple[int, ...]:
         return (first_width(p),)
@@ -389,14 +388,12 @@ class DAGMM(DeepDetector):
         self.scale = scale
         self.random_state = random_state
 
-    def check_parameters(self) -> None:
-        super().check_parameters()
-        check_whole_number("n_mixtures", self.n_mixtures, least=1)
-        check_number("dropout", self.dropout, least=0.0)
-        if self.dropout >= 1:
-            raise ValueError(f"dropout must be a number below 1; got {self.dropout!r}.")
-        check_number("energy_weight", self.energy_weight, least=0.0)
-        check_number("variance_weight", self.variance_weight, least=0.0)
+    _bounds: ClassVar[Bounds] = {
+        "n_mixtures": whole(1),
+        "dropout": number(0.0, most=0.999),
+        "energy_weight": number(0.0),
+        "variance_weight": number(0.0),
+    }
 
     def _default_hidden(self, p: int) -> tuple[int, ...]:
         width = first_width(p)

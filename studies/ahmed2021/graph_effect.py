@@ -157,18 +157,18 @@ def bootstrap_interval(differences: FloatArray) -> tuple[float, float]:
 
 
 def _verdict(effects: pd.DataFrame) -> str:
-    judged = effects[(effects["measure"] == "precision_at_n") & effects["low"].notna()]
-    if set(judged["factor"]) != {"form", "graph"}:
+    measured = effects[(effects["measure"] == "precision_at_n") & effects["low"].notna()]
+    if set(measured["factor"]) != {"form", "graph"}:
         return "not run"
-    clear = set(judged["factor"][(judged["low"] > 0) | (judged["high"] < 0)])
+    clear = set(measured["factor"][(measured["low"] > 0) | (measured["high"] < 0)])
     return {0: "neither", 2: "both"}.get(len(clear)) or clear.pop()
 
 
 def _sentence(effects: pd.DataFrame, verdict: str) -> str:
     if verdict == "not run":
         return "The forms and graphs were not run on two data sets or more."
-    judged = effects[effects["measure"] == "precision_at_n"].dropna()
-    largest = judged.loc[judged["mean_difference"].abs().groupby(judged["factor"]).idxmax()].set_index("factor")
+    measured = effects[effects["measure"] == "precision_at_n"].dropna()
+    largest = measured.loc[measured["mean_difference"].abs().groupby(measured["factor"]).idxmax()].set_index("factor")
     words = [
         f"{line['contrast']} {line['mean_difference']:+.3f} ({line['low']:+.3f} to {line['high']:+.3f})"
         for _, line in largest.iterrows()

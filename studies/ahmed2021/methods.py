@@ -259,7 +259,7 @@ class PCAResidual:
 class BestLoMST:
     """LoMST at the k in 2..50 that finds the most, the smallest of several. Ahmed et al. (2021), section 5.3.
 
-    An oracle, not a detector: it looks at the truth, and judges training rows only.
+    An oracle, not a detector: it looks at the truth, and scores training rows only.
 
     Attributes
     ----------

@@ -20,9 +20,9 @@ class Nearest:
 
     `configurations` are ranked by data sets matched (the median over seeds within tolerance), then by exact matches,
     by mean absolute difference, by name. The best of many matches more than it deserves: it was chosen by the figures
-    it is judged on. `held_out` therefore chooses for each data set by all the others, and `held_out_matched` counts on
-    how many that choice matches: the honest number. Methods that are one configuration by different names count once,
-    and `also` has the other names. In `per_set` data sets that no configuration matches have `matched_by` 0.
+    it is measured on. `held_out` therefore chooses for each data set by all the others, and `held_out_matched` counts
+    on how many that choice matches: the honest number. Methods that are one configuration by different names count
+    once, and `also` has the other names. In `per_set` data sets that no configuration matches have `matched_by` 0.
     """
 
     column: str

@@ -22,7 +22,7 @@ from studies.ahmed2021.rows import LABELS
 
 SETTINGS = Path(__file__).with_name("settings.toml")
 _SHORT = {"n_components": "K", "max_iter": "steps", "penalty": "λ", "max_neighbors": "k ≤"}  # in names
-_CHOICES = ("form", "graph")  # parameters that the central claim is judged by
+_CHOICES = ("form", "graph")  # parameters that the central claim is tested by
 _Entry = dict[str, Any]
 
 

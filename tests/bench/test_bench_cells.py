@@ -1,4 +1,4 @@
-"""Methods and cells of a study: how detectors are found and judged, and what a cell is known by."""
+"""Methods and cells of a study: how detectors are found and measured, and what a cell is known by."""
 
 from __future__ import annotations
 

@@ -37,9 +37,10 @@ from penstock import (
 )
 from penstock.factor import BlockSGD, Coordinate, Multiplicative, RowBlocks
 from penstock.io import TableError
-from penstock.scale import _pieces, plan, workspace
 from penstock.scale import cluster as cluster_module
+from penstock.scale import plan, sources, workspace
 from penstock.scale import rows as rows_module
+from penstock.scale.sources import open_source
 from penstock.storage import StorageError
 
 pytestmark = [
@@ -150,7 +151,7 @@ def quick(**options):
 
 @pytest.mark.parametrize("kind", SOURCES)
 def test_every_source_gives_the_same(client, reference, tmp_path, kind, monkeypatch):
-    monkeypatch.setattr(_pieces, "PIECE_BYTES", 100 * 4 * 8)
+    monkeypatch.setattr(sources, "PIECE_BYTES", 100 * 4 * 8)
     make, has_names = SOURCES[kind]
     found = fit(quick(), make(tmp_path), client)
     np.testing.assert_array_equal(found.tree_.edges, reference.tree_.edges)
@@ -190,7 +191,7 @@ def lies_in_a_file(array):
 
 @pytest.mark.parametrize("kind", ["numpy", "parquet", "dask dataframe"])
 def test_scores_of_new_rows(client, tmp_path, kind, monkeypatch):
-    monkeypatch.setattr(_pieces, "PIECE_BYTES", 100 * 4 * 8)
+    monkeypatch.setattr(sources, "PIECE_BYTES", 100 * 4 * 8)
     detector = (LoMST() if kind == "numpy" else quick()).fit(some_rows(300, seed=2))
     source = SOURCES[kind][0](tmp_path)
     np.testing.assert_array_equal(scale.score(detector, source, client), detector.anomaly_score(ROWS))
@@ -479,12 +480,12 @@ def test_tasks_are_named_by_what_they_do_and_let_go_when_they_are_done(client):
     with watched(client) as keys:
         fit(quick(), ROWS, client, progress=look)
     assert freed == [True]
-    rows = ("measure-piece", "scale-piece", "spread-rows", "gather-part")
+    rows = ("measure-piece", "lay-piece", "spread-rows", "gather-part")
     for kind in (*rows, "grow-part-tree", "join-two", "sweep", "advance", "save-blocks"):
         assert any(key.startswith(f"{kind}-") for key in keys), kind
     assert len([key for key in keys if key.startswith("grow-part-tree-")]) == N_BLOCKS
     assert list(dict.fromkeys(stage for stage, _, _ in stages)) == [
-        *("looking at the rows", "scaling the rows", "sorting rows by part", "gathering parts", "trees of parts"),
+        *("looking at the rows", "laying out the rows", "sorting rows by part", "gathering parts", "trees of parts"),
         *("edges between parts", "joining the parts", "factorising"),
     ]
 
@@ -568,12 +569,15 @@ def test_a_detector_in_files_stays_small_when_sent(client, tmp_path, detector, s
 
 
 def test_a_source_that_changes_between_the_passes_is_refused(tmp_path):
-    rows, places = plain_rows(), (tmp_path / "rows.npy", 0, 10, tmp_path / "sample.npy")
-    workspace.create_array(tmp_path / "rows.npy", rows.shape)
-    arguments = ("the table", None, rows_module.Extent.of(rows), None, True, *places)
-    rows_module.scale_piece(rows, *arguments)
-    with pytest.raises(TableError, match="the table has changed since it was first read"):
-        rows_module.scale_piece(rows + 0.001, *arguments)
+    frame = pd.DataFrame(plain_rows(), columns=list("abcd")[: plain_rows().shape[1]])
+    frame.to_parquet(tmp_path / "table.parquet")
+    source = open_source(tmp_path / "table.parquet", tmp_path, None)
+    expected = rows_module.Extent.of(source.pieces[0].load())
+    layout = rows_module.Layout(source.columns)
+    assert len(layout.read(source.pieces[0], expected)) == len(frame)
+    (frame + 0.001).to_parquet(tmp_path / "table.parquet")
+    with pytest.raises(TableError, match=r"table\.parquet.* has changed since it was first read"):
+        layout.read(source.pieces[0], expected)
 
 
 def test_two_processes_are_not_at_work_in_one_folder(tmp_path):

@@ -19,6 +19,7 @@ from penstock.scale.plan import (
     settled_plan,
 )
 from penstock.scale.sources import open_source
+from penstock.scale.workspace import Workspace
 
 
 @dataclass(frozen=True)
@@ -47,10 +48,10 @@ def test_enough_parts_for_all_threads_and_for_the_memory():
 
 def test_a_plan_outlives_a_change_of_the_cluster(tmp_path):
     """Half of a job cut by one plan and half by another would be no partition."""
-    first = settled_plan(tmp_path / "plan.json", LARGE, 1_000_000, 20, 5, None)
-    assert settled_plan(tmp_path / "plan.json", Workers(16, 8e9), 1_000_000, 20, 5, None) == first
+    first = settled_plan(Workspace(tmp_path), LARGE, 1_000_000, 20, 5, None)
+    assert settled_plan(Workspace(tmp_path), Workers(16, 8e9), 1_000_000, 20, 5, None) == first
     with pytest.raises(ClusterError, match="do not fit"):
-        settled_plan(tmp_path / "plan.json", SMALL, 10_000_000, 20, 5, None)
+        settled_plan(Workspace(tmp_path), SMALL, 10_000_000, 20, 5, None)
 
 
 def test_a_disk_too_small_is_refused(tmp_path):
@@ -60,11 +61,11 @@ def test_a_disk_too_small_is_refused(tmp_path):
 
 
 def test_a_disk_that_the_job_itself_has_filled_is_no_reason_to_refuse_it(tmp_path, monkeypatch):
-    first = settled_plan(tmp_path / "plan.json", LARGE, 1_000_000, 20, 5, None)
+    first = settled_plan(Workspace(tmp_path), LARGE, 1_000_000, 20, 5, None)
     monkeypatch.setattr("penstock.scale.plan.shutil.disk_usage", lambda _: type("Usage", (), {"free": 10})())
-    assert settled_plan(tmp_path / "plan.json", LARGE, 1_000_000, 20, 5, None) == first
+    assert settled_plan(Workspace(tmp_path), LARGE, 1_000_000, 20, 5, None) == first
     with pytest.raises(ClusterError, match="on disk"):
-        settled_plan(tmp_path / "other.json", LARGE, 1_000_000, 20, 5, None)
+        settled_plan(Workspace(tmp_path / "other"), LARGE, 1_000_000, 20, 5, None)
 
 
 def test_groups_of_blocks_fit_into_workers():
@@ -80,7 +81,7 @@ def test_many_equal_rows_in_one_part_are_refused_with_what_helps():
 
 
 def test_pieces_too_large_for_a_worker_are_named(tmp_path):
-    source = open_source(np.ones((1000, 4)), folder=tmp_path)
+    source = open_source(np.ones((1000, 4)), tmp_path, None)
     check_pieces(SMALL, source)
     with pytest.raises(ClusterError, match=r"has 1,000 rows of 4 columns, to be loaded at once.*smaller row groups"):
         check_pieces(Workers(1, 421e6), source)

@@ -103,14 +103,14 @@ def kinds(tasks):
     return {task.split(":")[0] for task in tasks}
 
 
-ROW_TASKS = {"measure-piece", "scale-piece", "spread-rows", "gather-part"}
+ROW_TASKS = {"measure-piece", "lay-piece", "spread-rows", "gather-part"}
 TREE_TASKS = {"grow-part-tree", "join-two"}
 SOLVED = ROW_TASKS | TREE_TASKS | {"draw", "multiply"}
 # When to die (what is done, how much of it; or in the how-manieth task of which name), and which tasks must not be run
 # again after it.
 MOMENTS = {
-    "rows": ("scaling the rows", 0, {"measure-piece"}),
-    "parts": ("gathering parts", 2, {"measure-piece", "scale-piece"}),
+    "rows": ("laying out the rows", 0, {"measure-piece"}),
+    "parts": ("gathering parts", 2, {"measure-piece", "lay-piece"}),
     "trees": ("trees of parts", 2, ROW_TASKS),
     "burn-in": ("multiply", 5, ROW_TASKS | TREE_TASKS),
     "factors": ("factorising", 2 * CHECKPOINT_EVERY + 2, SOLVED),
@@ -243,18 +243,19 @@ def test_half_a_checkpoint_is_not_mistaken_for_one(client, unbroken, tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         fit(client, tmp_path / "job", interrupt)
-    leave_half_a_checkpoint(tmp_path / "job", read_json(tmp_path / "job" / "checkpoint.json")["folder"])
+    leave_half_a_checkpoint(tmp_path / "job")
     assert len(list((tmp_path / "job").glob("states-*"))) == 2
     found = fit(client, tmp_path / "job")
     np.testing.assert_array_equal(found.scores_, unbroken[1].scores_)
     assert len(list((tmp_path / "job").glob("states-*"))) == 1
 
 
-def leave_half_a_checkpoint(job, folder):
+def leave_half_a_checkpoint(job):
     """The next checkpoint's states of one block, other than they will be."""
-    states = {file.stem: 2 * np.load(file) for file in (job / folder / "0").glob("*.npy")}
-    (job / "states-dead").mkdir()
-    save_arrays(job / "states-dead" / "0", states)
+    (folder,) = job.glob("states-*")
+    states = {file.stem: 2 * np.load(file) for file in (folder / "0").glob("*.npy")}
+    (job / "states-000999-dead").mkdir()
+    save_arrays(job / "states-000999-dead" / "0", states)
 
 
 def test_a_finished_job_is_not_done_again(client, unbroken):

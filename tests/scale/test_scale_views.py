@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tracemalloc
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -17,9 +16,9 @@ from penstock import Detector, load, scale
 from penstock.detectors import views
 from penstock.detectors.views import BLOCK
 from penstock.graph import partition
-from penstock.scale import _pieces, tree, views_fit
 from penstock.scale import rows as rows_module
-from penstock.scale.views_fit import middle_values
+from penstock.scale import sources, tree, views_fit
+from penstock.scale.views_fit import middle_of_columns
 from penstock.scale.workspace import open_array, save_array
 
 ROWS = some_rows()
@@ -37,7 +36,7 @@ def in_folder(client, tmp_path_factory):
 
 
 def assert_same_fit(found, expected, new):
-    """All that is learnt, and the scores of new rows."""
+    """All that is fitted, and the scores of new rows."""
     for name in ("edges", "lengths"):
         np.testing.assert_array_equal(getattr(found.tree_, name), getattr(expected.tree_, name), err_msg=name)
     for name in ("kept", "copy_of"):
@@ -91,8 +90,7 @@ def test_as_on_one_machine(client, tmp_path, kind):
     assert_same_fit(found, expected, np.r_[X[::7], X[:3] * 1.01])
 
 
-def test_in_many_runs_with_medians_by_bins(client, monkeypatch):
-    monkeypatch.setattr(views_fit, "_MOST_PICKED", 5)
+def test_in_many_runs(client, monkeypatch):
     monkeypatch.setattr(rows_module, "_RUNS_PER_THREAD", 1000)
     X = np.round(some_rows(2 * BLOCK + 100, seed=1), 2)  # many ties
     assert_same_fit(scale.fit(Detector(), X, client, n_parts=5), Detector().fit(X), X[::50])
@@ -129,7 +127,7 @@ def test_the_result_is_an_ordinary_detector(client, tmp_path, local, in_folder, 
 
 
 def test_scores_of_new_rows_from_the_folder(client, tmp_path, local, in_folder, monkeypatch):
-    monkeypatch.setattr(_pieces, "PIECE_BYTES", 40 * 4 * 8)
+    monkeypatch.setattr(sources, "PIECE_BYTES", 40 * 4 * 8)
     found = scale.score(in_folder, NEW, client, folder=tmp_path / "job")
     np.testing.assert_array_equal(found, local.anomaly_score(NEW))
     assert not list((tmp_path / "job").glob("*.penstock"))
@@ -139,20 +137,8 @@ def test_scores_of_new_rows_from_the_folder(client, tmp_path, local, in_folder, 
 # --- medians
 
 
-@dataclass(frozen=True)
-class RunsHere:
-    """`Runs` without a cluster."""
-
-    n_rows: int
-
-    def each(self, stage, work, file, n, *given):
-        return [work(file, start, min(start + self.n_rows, n), *given) for start in range(0, n, self.n_rows)]
-
-
-@pytest.mark.parametrize("most_picked", [1, 10, 1024])
-@pytest.mark.parametrize("n", [1, 2, 7, 600, 601])
-def test_medians_are_exact(tmp_path, monkeypatch, n, most_picked):
-    monkeypatch.setattr(views_fit, "_MOST_PICKED", most_picked)
+@pytest.mark.parametrize("n", [1, 2, 600, 601])
+def test_medians_are_exact(tmp_path, n):
     rng = np.random.default_rng(n)
     normal, tiny = rng.normal(size=n), np.finfo(np.float64).tiny
     columns = [
@@ -162,7 +148,7 @@ def test_medians_are_exact(tmp_path, monkeypatch, n, most_picked):
     ]  # fmt: skip
     X = np.column_stack(columns)
     save_array(tmp_path / "rows.npy", X)
-    lower, upper = middle_values(RunsHere(100), tmp_path / "rows.npy", n, X.min(axis=0), X.max(axis=0))
+    lower, upper = middle_of_columns(tmp_path / "rows.npy", np.arange(X.shape[1]))
     ordered = np.sort(X, axis=0)
     np.testing.assert_array_equal(lower, ordered[(n - 1) // 2])
     np.testing.assert_array_equal(upper, ordered[n // 2])
@@ -226,7 +212,7 @@ def test_runs_that_are_looked_at_are_kept(client, tmp_path, local, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         scale.fit(Detector(), X, client, n_parts=2, folder=folder, progress=stop)
     monkeypatch.setattr(rows_module, "_RUNS_PER_THREAD", 1)
-    finished = list((folder / "values").glob("[0-9]*.npy"))
+    finished = list((folder / "looked-at").glob("[0-9]*"))
     assert finished
     written = {file: file.stat().st_mtime_ns for file in finished}
     kept = []
@@ -238,11 +224,11 @@ def test_runs_that_are_looked_at_are_kept(client, tmp_path, local, monkeypatch):
     found = scale.fit(Detector(), X, client, n_parts=2, folder=folder, progress=look)
     assert set(kept) == set(finished)
     np.testing.assert_array_equal(found.scores_, Detector().fit(X).scores_)
-    assert len(open_array(folder / "values.npy")) == len(found.model_.copies.kept)
-    assert not (folder / "values").exists()
+    assert len(open_array(folder / "views" / "fine.npy")) == len(found.model_.copies.kept)
+    assert not (folder / "looked-at").exists()
 
 
-TASKS = ["add-units", "add-squares", "count-keys", "pick-keys", "encode", "count-bins", "add-surprises", "view"]
+TASKS = ["add-units", "add-squares", "middle-of-columns", "encode", "count-bins", "add-surprises", "view"]
 
 
 @pytest.mark.slow

@@ -49,15 +49,6 @@ def left_in(cache: Path) -> list[str]:
     return sorted(path.name for path in cache.rglob("*") if path.is_file())
 
 
-def begin(cache: Path, content: bytes, validator: str | None) -> None:
-    """What an earlier download left."""
-    part = cache / "dami" / "Parkinson.tar.gz.part"
-    part.parent.mkdir(parents=True)
-    part.write_bytes(content)
-    if validator is not None:
-        part.with_name(f"{part.name}.etag").write_text(validator)
-
-
 def test_a_fresh_download(server: Server, cache: Path) -> None:
     steps: list[tuple[int, int | None]] = []
     (path,) = download(
@@ -92,78 +83,12 @@ def test_a_variant_comes_from_the_same_archive(server: Server) -> None:
     assert len(server.requests) == 1
 
 
-@pytest.mark.parametrize("announce_length", [True, False])
-def test_a_cut_connection_is_taken_up_again(server: Server, announce_length: bool) -> None:
-    server.cuts, server.announce_length = [HALF], announce_length
-    if not announce_length:  # then an early end looks like the end
-        with pytest.raises(DownloadError, match="no archive that can be read"):
-            fetched(server)
-        return
-    fetched(server)
-    assert "range" not in server.requests[0]
-    assert server.requests[1]["range"] == f"bytes={HALF}-"
-    assert server.requests[1]["if-range"] == '"first"'
-    assert load("Parkinson").n == 53
-
-
-def test_a_connection_that_is_cut_for_good_is_continued_by_the_next_call(server: Server, cache: Path) -> None:
-    server.cuts = [1000, 0, 0]
-    with pytest.raises(
-        DownloadError, match=r"ended after 1,000 of .* 1,000 bytes are kept and the next download goes on"
-    ):
+def test_a_cut_connection_leaves_nothing(server: Server, cache: Path) -> None:
+    server.cuts = [HALF]
+    with pytest.raises(DownloadError, match=rf"ended after {HALF:,} of .*nothing was downloaded"):
         fetched(server)
-    assert left_in(cache) == ["Parkinson.tar.gz.part", "Parkinson.tar.gz.part.etag"]
-    assert (cache / "dami" / "Parkinson.tar.gz.part").read_bytes() == PARKINSON[:1000]
+    assert left_in(cache) == []
     fetched(server)
-    assert server.requests[-1]["range"] == "bytes=1000-"
-    assert load("Parkinson").n == 53
-
-
-def test_a_file_that_changed_in_between_is_fetched_anew(server: Server, cache: Path) -> None:
-    begin(cache, b"x" * HALF, '"an older one"')
-    fetched(server)
-    assert server.requests[0]["if-range"] == '"an older one"'
-    assert load("Parkinson").n == 53
-
-
-@pytest.mark.parametrize(
-    ("left", "behaviour", "n_requests"),
-    [
-        (b"x" * HALF, {"ranges": False}, 1),  # the server sends all of it again
-        (PARKINSON, {}, 1),  # nothing is left to fetch
-        (PARKINSON + b"more", {}, 2),  # more than there is: fetched anew
-        (PARKINSON[:HALF], {"etag": None, "modified": "Mon, 16 Nov 2026 10:00:00 GMT"}, 1),
-    ],
-)
-def test_what_an_earlier_download_left(
-    server: Server, cache: Path, left: bytes, behaviour: dict[str, object], n_requests: int
-) -> None:
-    vars(server).update(behaviour)
-    begin(cache, left, server.etag or server.modified)
-    fetched(server)
-    assert len(server.requests) == n_requests
-    assert load("Parkinson").n == 53
-
-
-def test_a_server_that_sends_another_range(server: Server, cache: Path) -> None:
-    server.wrong_range = True
-    begin(cache, PARKINSON[:HALF], '"first"')
-    with pytest.raises(DownloadError, match="another part of the file than was asked for"):
-        fetched(server)
-    fetched(server)
-    assert load("Parkinson").n == 53
-
-
-def test_an_interrupt_while_fetching_leaves_the_part_only(server: Server, cache: Path) -> None:
-    def interrupt(done: int, total: int | None) -> None:
-        if done > HALF:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        download(["Parkinson"], home=server.home, progress=interrupt)
-    assert left_in(cache) == ["Parkinson.tar.gz.part", "Parkinson.tar.gz.part.etag"]
-    fetched(server)
-    assert int(server.requests[1]["range"].removeprefix("bytes=").rstrip("-")) > HALF
     assert load("Parkinson").n == 53
 
 
@@ -177,9 +102,9 @@ def test_an_interrupt_while_writing_leaves_no_data_set(
         patched.setattr(os, "fsync", interrupt)
         with pytest.raises(KeyboardInterrupt):
             fetched(server)
-    assert left_in(cache) == ["Parkinson.tar.gz"]
+    assert left_in(cache) == []
     fetched(server)
-    assert len(server.requests) == 1
+    assert load("Parkinson").n == 53
 
 
 def test_a_server_that_does_not_answer_or_has_no_such_file(server: Server, cache: Path) -> None:

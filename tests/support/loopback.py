@@ -17,11 +17,6 @@ class Server:
     """What it holds, how it behaves, and what it was asked for."""
 
     files: dict[str, bytes] = field(default_factory=dict)
-    etag: str | None = '"first"'
-    modified: str | None = None
-    ranges: bool = True
-    wrong_range: bool = False
-    announce_length: bool = True
     cuts: list[int] = field(default_factory=list)  # bytes to send of each next answer before the connection ends
     redirect: str | None = None
     requests: list[dict[str, str]] = field(default_factory=list)
@@ -63,38 +58,10 @@ def answer(handler: BaseHTTPRequestHandler, server: Server) -> None:
     if content is None:
         handler.send_error(404)
         return
-    start = wanted_start(handler, server)
-    if start >= len(content) > 0 and start:
-        handler.send_response(416)
-        handler.send_header("Content-Range", f"bytes */{len(content)}")
-        handler.send_header("Content-Length", "0")
-        handler.end_headers()
-        return
-    send(handler, server, content, start)
-
-
-def wanted_start(handler: BaseHTTPRequestHandler, server: Server) -> int:
-    """Where the answer is to begin: 0 if the whole file is wanted, or the part that is there is of another version."""
-    asked = handler.headers.get("Range", "")
-    known = handler.headers.get("If-Range")
-    if not server.ranges or not asked or (known is not None and known not in (server.etag, server.modified)):
-        return 0
-    return int(asked.removeprefix("bytes=").rstrip("-"))
-
-
-def send(handler: BaseHTTPRequestHandler, server: Server, content: bytes, start: int) -> None:
-    rest = content[start:]
-    handler.send_response(206 if start else 200)
-    if start:
-        shown = start - 1 if server.wrong_range else start
-        handler.send_header("Content-Range", f"bytes {shown}-{len(content) - 1}/{len(content)}")
-    for name, value in (("ETag", server.etag), ("Last-Modified", server.modified)):
-        if value is not None:
-            handler.send_header(name, value)
-    if server.announce_length:
-        handler.send_header("Content-Length", str(len(rest)))
+    handler.send_response(200)
+    handler.send_header("Content-Length", str(len(content)))
     handler.end_headers()
-    handler.wfile.write(rest[: server.cuts.pop(0)] if server.cuts else rest)
+    handler.wfile.write(content[: server.cuts.pop(0)] if server.cuts else content)
     handler.close_connection = True
 
 

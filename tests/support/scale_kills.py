@@ -25,7 +25,7 @@ def _named(*names):
 
 # The names of tasks, in the order in which the stages of a fit come; then those of scoring. They end in a token of the
 # stage and the number of a piece, part, pair or group of blocks.
-ROWS = _named("measure-piece", "scale-piece", "spread-rows", "gather-part")
+ROWS = _named("measure-piece", "lay-piece", "spread-rows", "gather-part")
 TREE = _named("grow-part-tree", "join-two")
 FACTORISATION = _named(
     "extend-columns", "sweep", "sweep-report", "advance", "save-blocks", "load-blocks", "advance-report", "score-block"

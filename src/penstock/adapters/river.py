@@ -21,7 +21,7 @@ class RiverNSNMF(base.AnomalyDetector):
     """Neighbourhood-structure-assisted NMF over a stream of dicts.
 
     The parameters are those of `penstock.OnlineNSNMF`, with River's word `seed` for `random_state`. The features are
-    those of the samples learnt during the warm-up; an absent one is a missing value, which is left out and counted, and
+    those of the samples seen during the warm-up; an absent one is a missing value, which is left out and counted, and
     a new one after the warm-up is an error. `score_one` returns 0.0 until the warm-up has ended, and for a sample
     without any reading; it never learns. What `score_one` worked out is kept, so that `learn_one` of the same sample
     costs next to nothing.
@@ -43,7 +43,7 @@ class RiverNSNMF(base.AnomalyDetector):
     forgetting
         What is left of the past after each sample; 1 forgets nothing.
     learn_flagged
-        Whether samples above the threshold are learnt as well.
+        Whether samples above the threshold are taken in as well.
     threshold
         From `penstock.thresholds`; None stands for mean + 3 standard deviations of the unflagged scores.
     seed
@@ -178,7 +178,7 @@ class RiverNSNMF(base.AnomalyDetector):
         return np.array([[self._number(name, x.get(name)) for name in columns]])
 
     def _number(self, name: Hashable, value: Any) -> float:
-        """Return the value as a number that can be learnt, NaN for None, or an error that names the feature."""
+        """Return the value as a number that can be taken in, NaN for None, or an error that names the feature."""
         try:
             number = math.nan if value is None else float(value)
         except (TypeError, ValueError):

@@ -99,8 +99,8 @@ class Cell:
             detail |= {"notes": list(data.notes)} if data.notes else {}
             if data.train is not None:
                 later = data.y[taken][~data.train[taken]]
-                detail |= {"learnt": len(taken) - len(later), "share": round(float(later.mean()), 6)}
-                detail |= {"learnt_anomalies": anomalies - int(later.sum())}
+                detail |= {"fitted": len(taken) - len(later), "share": round(float(later.mean()), 6)}
+                detail |= {"fitted_anomalies": anomalies - int(later.sum())}
         return {
             **method.labels,
             "method": method.name,
@@ -179,7 +179,7 @@ def _key(cell: Cell) -> str:
 
 
 def run_cell(cell: Cell) -> dict[str, Any]:
-    """Fit and judge; return the outcome of a cell, with the reason if it failed. Never raises for what a method does.
+    """Fit and measure; return the outcome of a cell, with the reason if it failed. Never raises for what a method does.
 
     >>> rows = np.array([[0.0], [0.1], [0.2], [0.3], [0.4], [9.0]])
     >>> data = Dataset("six", rows, np.array([0, 0, 0, 0, 0, 1]))
@@ -191,7 +191,7 @@ def run_cell(cell: Cell) -> dict[str, Any]:
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         try:
-            outcome = _judge(cell)
+            outcome = _measure(cell)
         except MemoryError:
             outcome = failed("out of memory")
         except StudyError as error:
@@ -209,7 +209,7 @@ def failed(why: str, status: str = "failed") -> dict[str, Any]:
     return {"status": status, "why": _one_line(why), "detail": {}}
 
 
-def _judge(cell: Cell) -> dict[str, Any]:
+def _measure(cell: Cell) -> dict[str, Any]:
     data = cell.data
     assert data is not None
     taken = taken_rows(data.n, cell.method.order, cell.method.rows, cell.seed)
@@ -217,12 +217,12 @@ def _judge(cell: Cell) -> dict[str, Any]:
     train = None if data.train is None else data.train[taken]
     stamps = None if data.time is None or cell.method.order == "shuffled" else data.time[taken]
     groups = None if data.groups is None else data.groups[taken]
-    learnt = slice(None) if train is None else train
+    fitted = slice(None) if train is None else train
     detector = build(cell.method.detector, cell.method.parameters, cell.seed)
     if not hasattr(detector, "judge_series"):  # detectors of series have units of their own
-        X = learn_scaling(X[learnt]).apply(X)  # columns to [0, 1], for all others alike
+        X = learn_scaling(X[fitted]).apply(X)  # columns to [0, 1], for all others alike
     if np.isnan(X).any() and not takes_missing(detector):
-        X = np.where(np.isnan(X), np.nan_to_num(np.nanmedian(X[learnt], axis=0)), X)
+        X = np.where(np.isnan(X), np.nan_to_num(np.nanmedian(X[fitted], axis=0)), X)
     wall, cpu = time.perf_counter(), time.process_time()
     found = fit_and_score(detector, X, y, time=stamps, groups=groups, train=train)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
@@ -236,7 +236,7 @@ def _judge(cell: Cell) -> dict[str, Any]:
         "average_precision": average_precision(y_counted, scores),
     }
     detail = _details(detector, X)
-    # Rows that were learnt from in between part the others.
+    # Rows fitted to, in between, part the others.
     edges = [each[1:] != each[:-1] for each in (groups, train) if each is not None]
     runs = np.cumsum(np.append(0, np.logical_or.reduce(edges) if edges else np.zeros(len(X) - 1, dtype=np.intp)))
     if cell.resampled:

@@ -179,8 +179,8 @@ def load_file(
         refuse_unknown(sorted(named_there), list(values.columns), f"cause, in column {quoted(cause)}", table.source)
         if table.time is None:
             raise TableError(
-                f"cause: {table.source} has no time stamps, and sensors are judged by faults over time. Name the time "
-                f"column, or leave cause out and name the column after the label: {file}::{label}::{cause}.",
+                f"cause: {table.source} has no time stamps, and sensors are compared by faults over time. Name the "
+                f"time column, or leave cause out and name the column after the label: {file}::{label}::{cause}.",
                 "cause",
             )
     assert table.label is not None
@@ -206,13 +206,13 @@ def load_file(
 
 
 def check_labels(dataset: Dataset) -> None:
-    """Raise if the rows that are judged are all normal, or all anomalies."""
-    judged = dataset.y if dataset.train is None else dataset.y[~dataset.train]
-    if judged.min() == judged.max():
-        none_or_all = "nothing but anomalies" if judged.all() else "no anomaly"
+    """Raise if the rows that are scored are all normal, or all anomalies."""
+    scored = dataset.y if dataset.train is None else dataset.y[~dataset.train]
+    if scored.min() == scored.max():
+        none_or_all = "nothing but anomalies" if scored.all() else "no anomaly"
         where, what_to_do = "", "Write 1 in the label column of anomalies and 0 in that of normal rows."
         if dataset.train is not None:
-            where, what_to_do = " after the rows that are learnt from", "Learn from other rows (train_until)."
+            where, what_to_do = " after the rows that are fitted to", "Fit to other rows (train_until)."
         raise TableError(
             f"Data set {dataset.name} has {none_or_all}{where}: there is nothing to tell apart. {what_to_do}"
         )

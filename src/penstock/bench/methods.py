@@ -177,7 +177,7 @@ def takes_missing(detector: Any) -> bool:
 def rehearse(detectors: Iterable[str], *, gaps: bool, later: bool) -> None:
     """Import detectors, and fit those of known libraries to a few rows, so that compiling is not timed in cells.
 
-    `gaps`: values are missing in the cells to come; `later`: rows are scored that were not learnt from.
+    `gaps`: values are missing in the cells to come; `later`: rows are scored that were not fitted to.
     """
     rng = np.random.default_rng(0)
     rows, labels = rng.random((64, 5)), np.arange(64) < 4

@@ -1,4 +1,4 @@
-"""Write the report of a study: one HTML page that loads and runs nothing, and Markdown."""
+"""Write the report of a study: one HTML page that loads and runs nothing."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from penstock.bench.results import (
 from penstock.bench.significance import Comparison
 from penstock.report import refuse_existing, write_new
 
-PAGE, TEXT = "study.html", "study.md"
+PAGE = "study.html"
 _MOST_FAILURES = 200  # listed one by one
 _LONGEST_NAME = 22  # of a method in a drawing, in characters
 _FEW = 10  # faults, anomalies or data sets: an interval over fewer is a hint
@@ -41,7 +41,6 @@ _EVENTS = (
     "picture shows the first 2N events, and how many of them find a fault."
 )
 _INVISIBLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069\ufffe\uffff]")
-_SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~#$@:])")
 
 
 @dataclass(frozen=True)
@@ -64,35 +63,27 @@ class Section:
     figures: tuple[str, ...] = ()
 
 
-def write_report(
-    results: Results,
-    folder: str | os.PathLike[str],
-    *,
-    markdown: str | os.PathLike[str] | None = None,
-    overwrite: bool = False,
-) -> list[Path]:
-    """Write study.html and study.md into a folder, each wholly or not at all.
+def write_report(results: Results, folder: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+    """Write study.html into a folder, wholly or not at all.
 
     Parameters
     ----------
     results : Results
         From `run_study` or `read_results`, complete or not.
     folder : path
-        Where the files go.
-    markdown : path, optional
-        Where the Markdown goes, if not to study.md in the folder.
+        Where the page goes.
     overwrite : bool, default=False
-        Replace files that are there.
+        Replace a page that is there.
 
     Returns
     -------
-    list of Path
-        The page and the Markdown.
+    Path
+        The page.
 
     Raises
     ------
     FileExistsError
-        If one of the files is there already and `overwrite` is not set; nothing is written then.
+        If the page is there already and `overwrite` is not set.
 
     Examples
     --------
@@ -100,21 +91,21 @@ def write_report(
     >>> import pandas as pd
     >>> from penstock.bench.results import COLUMNS
     >>> empty = Results(pd.DataFrame(columns=list(COLUMNS)), title="Pumps")
-    >>> [path.name for path in write_report(empty, tempfile.mkdtemp())]
-    ['study.html', 'study.md']
+    >>> write_report(empty, tempfile.mkdtemp()).name
+    'study.html'
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    page, text = Path(folder) / PAGE, Path(folder) / TEXT if markdown is None else Path(markdown)
-    refuse_existing([page, text], overwrite)
-    sections, title = report_sections(results), _one_line(results.title or "Study")
+    page = Path(folder) / PAGE
+    refuse_existing([page], overwrite)
     loader = PackageLoader("penstock.bench", "templates")
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
-    rendered = environment.get_template("report.html").render(title=title, sections=sections)
-    for path, content in ((page, rendered), (text, _markdown(title, sections))):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_new(path, [content.encode("utf-8", "replace")], overwrite)
-    return [page, text]
+    content = environment.get_template("report.html").render(
+        title=_one_line(results.title or "Study"), sections=report_sections(results)
+    )
+    page.parent.mkdir(parents=True, exist_ok=True)
+    write_new(page, [content.encode("utf-8", "replace")], overwrite)
+    return page
 
 
 def report_sections(results: Results) -> list[Section]:
@@ -244,17 +235,17 @@ def chance_level(rows: pd.DataFrame) -> float:
 
 
 def data_notes(rows: pd.DataFrame) -> tuple[str, ...]:
-    """Say how data sets were read: what was assumed, learnt from and missing."""
+    """Say how data sets were read: what was assumed, fitted to and missing."""
     said = []
     for name, some in rows.groupby("dataset", sort=False):
         known = {key: value for detail in some["detail"] for key, value in detail.items()}
         said += [f"{name}: {note}" for note in known.get("notes", ())]
-        if "learnt" in known:
-            anomalous = known.get("learnt_anomalies", 0)
+        if "fitted" in known:
+            anomalous = known.get("fitted_anomalies", 0)
             among = f", {anomalous:,} of them anomalous," if anomalous else ""
             said.append(
-                f"{name}: methods learnt from {known['learnt']:,} rows{among} and were judged by the "
-                f"{int(some['n'].max()) - known['learnt']:,} later ones."
+                f"{name}: methods were fitted to {known['fitted']:,} rows{among} and measured on the "
+                f"{int(some['n'].max()) - known['fitted']:,} later ones."
             )
         if "missing" in known:
             said.append(
@@ -447,24 +438,6 @@ def format_table(frame: pd.DataFrame, formats: str | Mapping[str, str]) -> PageT
     return PageTable(
         tuple(map(_one_line, columns)), tuple(zip(*cells, strict=True)), tuple(n in by_column for n in columns)
     )
-
-
-def _markdown(title: str, sections: Iterable[Section]) -> str:
-    parts = [f"# {_escaped(title)}"]
-    for section in sections:
-        parts += [f"## {_escaped(section.title)}", *map(_escaped, section.paragraphs)]
-        for table in section.tables:
-            rule = ["---:" if number else "---" for number in table.numeric]
-            lines = [[*map(_escaped, table.headers)], rule, *([*map(_escaped, row)] for row in table.cells)]
-            parts.append("\n".join("| " + " | ".join(line) + " |" for line in lines))
-        if section.code:
-            fence = "`" * max(3, 1 + max(map(len, re.findall("`+", section.code)), default=0))
-            parts.append(f"{fence}toml\n{section.code}\n{fence}")
-    return "\n\n".join(parts) + "\n"
-
-
-def _escaped(text: str) -> str:
-    return _SPECIAL.sub(r"\\\1", _one_line(text).replace("&", "&amp;"))
 
 
 def _one_line(text: object) -> str:

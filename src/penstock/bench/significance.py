@@ -204,8 +204,8 @@ def conover(table: pd.DataFrame, correction: Correction = "bonferroni") -> pd.Da
     residual = n * float((ranks**2).sum()) - float((sums**2).sum())
     if residual == 0:
         raise ValueError(
-            f"All {n} data sets rank the methods in the same way, which leaves Conover's test no variation to judge "
-            "differences by. Use wilcoxon."
+            f"All {n} data sets rank the methods in the same way, which leaves Conover's test no variation to "
+            "compare differences with. Use wilcoxon."
         )
     freedom = (n - 1) * (k - 1)
     first, second = np.triu_indices(k, 1)

@@ -57,24 +57,22 @@ def run_bench(context: typer.Context) -> int:
         except RuntimeError as error:
             raise CommandError(str(error), exit_code=1) from None
     found = (results.rows["status"] == "ok").any()
-    written = write_report(results, options["folder"], overwrite=True)[:1] if found else []
+    page = write_report(results, options["folder"], overwrite=True) if found else None
     if not options["quiet"]:
         print_text("\n".join(printable(line) for line in summary_text(results).splitlines()))
-        print_text("".join(f"\nReport: {printable(str(path))}" for path in written))
+        if page is not None:
+            print_text(f"\nReport: {printable(str(page))}")
     return 0 if found else 1
 
 
-def run_report(folder: Path, markdown: Path | None, *, overwrite: bool, quiet: bool) -> int:
+def run_report(folder: Path, *, quiet: bool) -> int:
     """Write the report of a study's folder again."""
-    if markdown is not None and markdown.exists() and not overwrite:
-        raise CommandError(f"{markdown} is there already; add --overwrite to replace it.")
     try:
-        written = write_report(read_results(folder), folder, markdown=markdown, overwrite=True)
+        page = write_report(read_results(folder), folder, overwrite=True)
     except (FileNotFoundError, ValueError) as error:
         raise CommandError(str(error)) from None
     if not quiet:
-        for path in written:
-            print_text(printable(f"Written: {path}"))
+        print_text(printable(f"Written: {page}"))
     return 0
 
 

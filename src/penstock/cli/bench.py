@@ -62,16 +62,12 @@ def run(
 @bench.command()
 def report(
     folder: Annotated[Path, typer.Argument(help="The study's folder.")] = _FOLDER,
-    markdown: Annotated[
-        Path | None, typer.Option("--markdown", help="Where the Markdown goes, if not to FOLDER/study.md.")
-    ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that are there.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing.")] = False,
 ) -> int:
-    """Write a study's report: FOLDER/study.html, one page, and the same as Markdown. Unfinished studies are fine."""
+    """Write a study's report again: FOLDER/study.html, one page. Unfinished studies are fine."""
     from penstock.cli._run_bench import run_report
 
-    return run_report(folder, markdown, overwrite=overwrite, quiet=quiet)
+    return run_report(folder, quiet=quiet)
 
 
 @bench.command()

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from penstock._parameters import check_choice, check_whole_number
+from penstock._parameters import Bounds, check_bounds, check_whole_number, choice
 from penstock._progress import logged_fit
 from penstock._types import FloatArray, IndexArray
 from penstock.certainty import NO_RATE, EpisodeRate, RowRate
@@ -313,7 +313,7 @@ class BaseDetector(TrainingScores, BaseEstimator, metaclass=ABCMeta):  # type: i
     (`SignedScores`), where low does.
 
     A subclass takes at least `contamination` and `scale` in its `__init__`, stores its parameters and does nothing
-    else there, and implements `_fit_rows` and `_score_rows`; if it has parameters of its own, `check_parameters`; and
+    else there, and implements `_fit_rows` and `_score_rows`; if it has parameters of its own, declares `_bounds`; and
     `_pack_model` and `_unpack_model`, if it is to be saved.
 
     A detector that takes missing values (NaN; `_takes_missing`) leaves them out: docs/missing_values.md.
@@ -351,6 +351,11 @@ class BaseDetector(TrainingScores, BaseEstimator, metaclass=ABCMeta):  # type: i
     scaling_: MinMaxScaling | None
     n_features_in_: int
 
+    _bounds: ClassVar[Bounds] = {
+        "contamination": lambda name, value: check_contamination(value),
+        "scale": choice("minmax", None),
+    }
+
     def __init__(self, contamination: Contamination = "auto", scale: str | None = "minmax") -> None:
         self.contamination = contamination
         self.scale = scale
@@ -373,9 +378,8 @@ class BaseDetector(TrainingScores, BaseEstimator, metaclass=ABCMeta):  # type: i
         """
 
     def check_parameters(self) -> None:
-        """Raise a ValueError if a parameter is out of bounds. A subclass adds its own and calls this one."""
-        check_contamination(self.contamination)
-        check_choice("scale", self.scale, ("minmax", None))
+        """Raise a ValueError if a parameter is out of bounds: those declared, and how they go together."""
+        check_bounds(self)
 
     def _fewest_rows(self) -> int:
         """Return how many rows fitting needs, given the parameters."""

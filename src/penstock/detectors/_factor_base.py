@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from penstock._blas import one_blas_thread
 from penstock._messages import warn_caller
-from penstock._parameters import check_number, check_whole_number
+from penstock._parameters import Bounds, ParameterError, check_whole_number, number, whole
 from penstock._progress import set_stage
 from penstock._types import Factors, FloatArray, Solution, SparseMatrix, Tree
 from penstock.detectors._base import COPIES, BaseDetector, Copies, unpack_copies
@@ -30,7 +30,7 @@ from penstock.factor.descent import Outcome
 from penstock.factor.objectives import Objective, nmf, over_seen
 from penstock.factor.placement import attach, place_rows
 from penstock.factor.solve import MAX_ITER, TOL, Settings, fit_factors, solve
-from penstock.factor.start import draws_from
+from penstock.factor.start import check_random_source
 from penstock.graph.mst import spanning_tree_of_comparable
 from penstock.graph.paths import PathSimilarity
 from penstock.graph.search import FittedSearch, LazySearch, nearest_neighbors
@@ -113,6 +113,15 @@ class FactorModel:
         return self.search.rows()
 
 
+def _check_solver(name: str, value: object) -> None:
+    if value != "auto" and not isinstance(value, Settings):
+        raise ParameterError(
+            name,
+            f" must be 'auto' or settings from penstock.factor (Coordinate, RowBlocks, Multiplicative, BlockSGD); got "
+            f"{value!r}.",
+        )
+
+
 class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDetector):  # type: ignore[misc]
     """A detector that explains rows by a few latent groups: A ≈ WH.
 
@@ -190,18 +199,13 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
     def _merges_copies(self) -> bool:  # type: ignore[override]
         return self._given_graph is None  # in a graph of the user's each row has edges of its own
 
-    def check_parameters(self) -> None:
-        """Raise a ValueError if a parameter is out of bounds."""
-        super().check_parameters()
-        check_whole_number("n_components", self.n_components, least=1)
-        check_whole_number("max_iter", self.max_iter, least=1)
-        check_number("tol", self.tol, least=0.0)
-        if self.solver != "auto" and not isinstance(self.solver, Settings):
-            raise ValueError(
-                f"solver must be 'auto' or settings from penstock.factor (Coordinate, RowBlocks, "
-                f"Multiplicative, BlockSGD); got {self.solver!r}."
-            )
-        draws_from(self.random_state)  # raises if it is no source of random numbers
+    _bounds: ClassVar[Bounds] = {
+        "n_components": whole(1),
+        "max_iter": whole(1),
+        "tol": number(0.0),
+        "solver": _check_solver,
+        "random_state": check_random_source,
+    }
 
     def _fewest_rows(self) -> int:
         return self.n_components

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from penstock._parameters import check_whole_number
+from penstock._parameters import Bounds, whole
 from penstock._types import FloatArray
 from penstock.detectors._base import BaseDetector
 from penstock.detectors._neighbors import FittedRows, unpack_rows
@@ -118,10 +118,7 @@ class KNNDistance(BaseDetector):
         super().__init__(contamination, scale)
         self.n_neighbors = n_neighbors
 
-    def check_parameters(self) -> None:
-        """Raise a ValueError if a parameter is out of bounds."""
-        super().check_parameters()
-        check_whole_number("n_neighbors", self.n_neighbors, least=1)
+    _bounds: ClassVar[Bounds] = {"n_neighbors": whole(1)}
 
     def _fewest_rows(self) -> int:
         return self.n_neighbors + 1

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal
 
 from scipy import sparse
 
-from penstock._parameters import check_number, check_whole_number
+from penstock._parameters import Bounds, number, whole
 from penstock._types import FloatArray, SparseMatrix, Tree
 from penstock.detectors._base import Copies
 from penstock.detectors._factor_base import FactorDetector, Problem, nearest_distances, row_maxima
@@ -63,11 +63,7 @@ class GNMF(FactorDetector):
         self.n_neighbors = n_neighbors
         self.graph = graph
 
-    def check_parameters(self) -> None:
-        """Raise a ValueError if a parameter is out of bounds."""
-        super().check_parameters()
-        check_number("penalty", self.penalty, least=0.0)
-        check_whole_number("n_neighbors", self.n_neighbors, least=1)
+    _bounds: ClassVar[Bounds] = {"penalty": number(0.0), "n_neighbors": whole(1)}
 
     def _pose(self, rows: FloatArray, copies: Copies, tree: Tree | None) -> Problem:
         # A single row (all were equal) has no neighbour.

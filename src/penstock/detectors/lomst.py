@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from penstock._parameters import check_choice, check_whole_number
+from penstock._parameters import Bounds, whole, word_or
 from penstock._threads import for_each_range
 from penstock._types import FloatArray, IndexArray
 from penstock.detectors._base import BaseDetector
@@ -73,14 +73,7 @@ class LoMST(BaseDetector):
         self.n_neighbors = n_neighbors
         self.max_neighbors = max_neighbors
 
-    def check_parameters(self) -> None:
-        """Raise a ValueError if a parameter is out of bounds."""
-        super().check_parameters()
-        check_whole_number("max_neighbors", self.max_neighbors, least=SMALLEST_K)
-        if isinstance(self.n_neighbors, str):
-            check_choice("n_neighbors", self.n_neighbors, _RULES)
-        else:
-            check_whole_number("n_neighbors", self.n_neighbors, least=1)
+    _bounds: ClassVar[Bounds] = {"max_neighbors": whole(SMALLEST_K), "n_neighbors": word_or(whole(1), *_RULES)}
 
     def _fewest_rows(self) -> int:
         return 2 if isinstance(self.n_neighbors, str) else self.n_neighbors + 1

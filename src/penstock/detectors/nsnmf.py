@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from penstock._parameters import check_choice, check_number
+from penstock._parameters import Bounds, choice, number
 from penstock._types import FloatArray, IndexArray, SparseMatrix, Tree
 from penstock.detectors._base import Copies
 from penstock.detectors._factor_base import FactorDetector, Problem, row_maxima
@@ -50,13 +50,12 @@ class _TreeDetector(FactorDetector):
         self.score_kind = score_kind
         self.graph = graph
 
-    def check_parameters(self) -> None:
-        """Raise a ValueError if a parameter is out of bounds."""
-        super().check_parameters()
-        check_number("alpha", self.alpha, least=0.0, above=True)
-        check_choice("similarity", self.similarity, get_args(TreeKind))
-        check_choice("duplicates", self.duplicates, ("collapse", "zero", "floor"))
-        check_choice("score_kind", self.score_kind, ("residual", "structural"))
+    _bounds: ClassVar[Bounds] = {
+        "alpha": number(0.0, above=True),
+        "similarity": choice(*get_args(TreeKind)),
+        "duplicates": choice("collapse", "zero", "floor"),
+        "score_kind": choice("residual", "structural"),
+    }
 
     @property
     def _needs_tree(self) -> bool:  # type: ignore[override]
@@ -209,10 +208,7 @@ class NSNMF(_TreeDetector):
         )  # fmt: skip
         self.gamma = gamma
 
-    def check_parameters(self) -> None:
-        """Raise a ValueError if a parameter is out of bounds."""
-        super().check_parameters()
-        check_number("gamma", self.gamma, least=0.0)
+    _bounds: ClassVar[Bounds] = {"gamma": number(0.0)}
 
     def _objective(self, A: FloatArray, S: SparseMatrix | PathSimilarity) -> Objective:
         return nsnmf(A, S, self.alpha, self.gamma)

@@ -4,21 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Literal, Self, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from penstock._messages import warn_caller
-from penstock._parameters import check_choice, check_number, check_whole_number
+from penstock._parameters import (
+    Bounds,
+    ParameterError,
+    check_bounds,
+    check_switch,
+    check_whole_number,
+    choice,
+    number,
+    optional,
+    whole,
+)
 from penstock._progress import logged_fit
 from penstock._types import FloatArray, IndexArray, StreamScores
 from penstock.detectors._base import TrainingScores, restore_on_failure
 from penstock.detectors._input import pandas_index, read_row, read_rows, table_of_one
 from penstock.detectors._packing import pack_columns, pack_labels, unpack_columns, unpack_labels
 from penstock.detectors._stream import Stream, StreamSettings
-from penstock.factor.start import draws_from
+from penstock.factor.start import check_random_source
 from penstock.graph.similarities import Kind
 from penstock.prepare import MinMaxScaling
 from penstock.storage import Fields, Record, read_fields
@@ -30,6 +40,14 @@ _FIELDS: Fields = {
     "row_labels": object,
 }  # fmt: skip
 _TIGHT = 1e-3  # the shortest edge in units of the middle one: below it, scores of normal samples were seen to double
+
+
+def _check_threshold(name: str, value: object) -> None:
+    if not isinstance(value, Threshold):
+        raise ParameterError(
+            name, f" must be None or an object from penstock.thresholds, such as Fixed(1.5); got {value!r}."
+        )
+    value._check_parameters()
 
 
 class OnlineNSNMF(TrainingScores, BaseEstimator):  # type: ignore[misc]
@@ -327,10 +345,28 @@ class OnlineNSNMF(TrainingScores, BaseEstimator):  # type: ignore[misc]
         stream = self._warm()
         return stream.score(self._read(X))
 
+    _bounds: ClassVar[Bounds] = {
+        "n_components": whole(1),
+        "buffer_size": whole(2),
+        "alpha": number(0.0, above=True),
+        "gamma": number(0.0),
+        "similarity": choice(*get_args(Kind)),
+        "duplicates": choice("join", "zero"),
+        "accumulate": choice("sample", "step"),
+        "max_iter": whole(1),
+        "tol": number(0.0),
+        "forgetting": number(0.0, above=True, most=1.0),
+        "refresh_every": whole(0),
+        "learn_flagged": check_switch,
+        "scale": choice("auto", "minmax", None),
+        "random_state": check_random_source,
+        "warmup": optional(whole(2)),
+        "threshold": optional(_check_threshold),
+    }
+
     def check_parameters(self) -> None:
-        """Raise a ValueError if a parameter is out of bounds."""
-        check_whole_number("n_components", self.n_components, least=1)
-        check_whole_number("buffer_size", self.buffer_size, least=2)
+        """Raise a ValueError if a parameter is out of bounds: those declared, and how they go together."""
+        check_bounds(self)
         if self.buffer_size > LARGEST_BUFFER:
             raise ValueError(
                 f"buffer_size must be at most {LARGEST_BUFFER:,}: memory and the time for a sample grow with its "
@@ -338,32 +374,11 @@ class OnlineNSNMF(TrainingScores, BaseEstimator):  # type: ignore[misc]
             )
         if self.n_components > self.buffer_size:
             raise ValueError(
-                f"n_components = {self.n_components} groups cannot be learnt from a buffer of {self.buffer_size} "
+                f"n_components = {self.n_components} groups cannot be fitted to a buffer of {self.buffer_size} "
                 f"samples. Lower n_components or raise buffer_size."
             )
         if self.warmup is not None:
             check_whole_number("warmup", self.warmup, least=self.buffer_size)
-        check_number("alpha", self.alpha, least=0.0, above=True)
-        check_number("gamma", self.gamma, least=0.0)
-        check_choice("similarity", self.similarity, get_args(Kind))
-        check_choice("duplicates", self.duplicates, ("join", "zero"))
-        check_choice("accumulate", self.accumulate, ("sample", "step"))
-        check_whole_number("max_iter", self.max_iter, least=1)
-        check_number("tol", self.tol, least=0.0)
-        check_number("forgetting", self.forgetting, least=0.0, above=True)
-        if self.forgetting > 1:
-            raise ValueError(f"forgetting must be at most 1 (1: nothing is forgotten); got {self.forgetting!r}.")
-        check_whole_number("refresh_every", self.refresh_every, least=0)
-        check_choice("learn_flagged", self.learn_flagged, (True, False))
-        check_choice("scale", self.scale, ("auto", "minmax", None))
-        draws_from(self.random_state)
-        if self.threshold is not None:
-            if not isinstance(self.threshold, Threshold):
-                raise ValueError(
-                    f"threshold must be None or an object from penstock.thresholds, such as Fixed(1.5); got "
-                    f"{self.threshold!r}."
-                )
-            self.threshold._check_parameters()
 
     @property
     def is_warm(self) -> bool:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from penstock._parameters import check_share
+from penstock._parameters import Bounds, check_share
 from penstock._types import FloatArray, Tree
 from penstock.certainty import FOLLOWING, TRAINING_ROWS, RowRate
 from penstock.detectors._base import COPIES, BaseDetector, Copies, bounded, unpack_copies
 from penstock.detectors._packing import TREE, unpack_tree
 from penstock.detectors.views import VIEWS, Composite, counted, learn_composite, total_of, unpack_views
-from penstock.factor.start import draw_seed, draws_from
+from penstock.factor.start import check_random_source, draw_seed, draws_from
 from penstock.graph.edges import nearest_by_tree, tree_among
 from penstock.graph.mst import spanning_tree_of_comparable
 from penstock.graph.rows import find_unconnected
@@ -163,10 +163,7 @@ class Detector(BaseDetector):
         self.scale = scale
         self.random_state = random_state
 
-    def check_parameters(self) -> None:
-        """Raise a ValueError if a parameter is out of bounds."""
-        super().check_parameters()
-        draws_from(self.random_state)  # raises if it is no source of random numbers
+    _bounds: ClassVar[Bounds] = {"random_state": check_random_source}
 
     def _fit_rows(self, A: FloatArray) -> FloatArray:
         copies, tree = Copies.of(A, merge=True), spanning_tree_of_comparable(A)

@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from penstock._parameters import ParameterError
+from penstock._parameters import Bounds, ParameterError
 from penstock._progress import logged_fit
 from penstock._types import FloatArray
 from penstock.certainty import TOO_FEW_BLOCKS, WELL_ABOVE_USUAL, EpisodeRate, fit_episode_rate
 from penstock.detectors._base import BaseDetector, bounded, restore_on_failure
 from penstock.detectors._input import check_columns_seen, check_finite, pandas_index, read_row, read_table
 from penstock.detectors._saving import restore
-from penstock.factor.start import draw_seed, draws_from
+from penstock.factor.start import check_random_source, draw_seed, draws_from
 from penstock.graph.rows import shares_seen
 from penstock.sensors import Judgement, Learnt, SensorModel, SeriesModel, learn_series
 from penstock.sensors.blocks import join_blocks
@@ -384,10 +384,11 @@ class SensorDetector(SeriesDetector):
         self.random_state = random_state
         self.explaining = explaining
 
+    _bounds: ClassVar[Bounds] = {"random_state": check_random_source}
+
     def check_parameters(self) -> None:
         """Raise a ValueError if a parameter is out of bounds."""
         super().check_parameters()
-        draws_from(self.random_state)  # raises if it is no source of random numbers
         given = self.explaining
         if given is not None and not (type(given) is tuple and all(type(each) is int and each >= 0 for each in given)):
             raise ParameterError("explaining", f" must be None or a tuple of column numbers; got {given!r:.100}.")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from scipy import sparse
 
-from penstock._parameters import check_choice
+from penstock._parameters import Bounds, check_choice
 from penstock._types import Factors, FloatArray, Solution, SparseMatrix, Tree
 from penstock.detectors._base import Copies
 from penstock.detectors._factor_base import FactorDetector, Problem, nearest_distances, row_maxima
@@ -16,6 +16,11 @@ from penstock.factor.objectives import Objective, snmf
 from penstock.factor.solve import MAX_ITER, TOL, Settings
 from penstock.graph.similarities import gaussian_graph, self_tuning_graph
 from penstock.thresholds import Contamination
+
+
+def _check_graph(name: str, value: object) -> None:
+    if value is None or isinstance(value, str):  # a graph of the user's is read in fit
+        check_choice(name, value, ("gaussian", "self_tuning"))
 
 
 class SNMF(FactorDetector):
@@ -56,11 +61,7 @@ class SNMF(FactorDetector):
         super().__init__(n_components, solver, contamination, scale, max_iter, tol, random_state, init)
         self.graph = graph
 
-    def check_parameters(self) -> None:
-        """Raise a ValueError if a parameter is out of bounds."""
-        super().check_parameters()
-        if self._given_graph is None:
-            check_choice("graph", self.graph, ("gaussian", "self_tuning"))
+    _bounds: ClassVar[Bounds] = {"graph": _check_graph}
 
     def _pose(self, rows: FloatArray, copies: Copies, tree: Tree | None) -> Problem:
         if len(rows) == 1:  # all rows are equal

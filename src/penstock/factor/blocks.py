@@ -294,19 +294,9 @@ def look(block: RowBlock, state: State, name: str) -> tuple[State, Place]:
     return state, _place(block, state[name])
 
 
-def stand(block: RowBlock, state: State, terms: Terms) -> tuple[State, BlockSums]:
-    """Report on W as it is, with the block's part of the objective."""
-    return state, _block_sums(block, terms, state["W"])
-
-
 def begin(block: RowBlock, state: State) -> tuple[State, Place]:
     """Start the next sweep from W itself: the first one, or one that is repeated without momentum."""
     return {"W": state["W"], "y": state["W"]}, _place(block, state["W"])
-
-
-def forget_sweep(block: RowBlock, state: State) -> tuple[State, None]:
-    """Leave W as it was before the last sweep, and nothing else."""
-    return {"W": state["W"]}, None
 
 
 def advance(block: RowBlock, state: State, push: float, step: float) -> tuple[State, Place]:
@@ -368,7 +358,7 @@ def find_gaps(
     return state, (attributes, on_graph, dot(fitted, fitted), len(block.data))
 
 
-def judge(
+def assess(
     block: RowBlock, state: State, terms: Terms, H: FloatArray, G: FloatArray, mean: float, border: FloatArray
 ) -> tuple[State, tuple[float, Sums]]:
     """Report the sum of the squared KKT residuals of W's rows, and the block's part of the objective."""

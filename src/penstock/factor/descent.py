@@ -42,7 +42,7 @@ class Descent(ABC):
 
     @property
     def remaining(self) -> float:
-        """By what share one exact sweep of coordinate descent would lower the objective; NaN where nobody looked."""
+        """By what share one exact sweep of coordinate descent would lower the objective; NaN if unknown."""
         return math.nan
 
     @abstractmethod

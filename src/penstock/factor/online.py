@@ -44,7 +44,7 @@ class OnlineSettings:
 
 
 class OnlineFactors:
-    """Online NS-NMF: a buffer of samples, and what was learnt of all. Ahmed et al. (2021), Algorithm 2.
+    """Online NS-NMF: a buffer of samples, and sums over all. Ahmed et al. (2021), Algorithm 2.
 
     First `fill` the buffer, factorise its rows (along `tree`), `begin` with these factors; then `update`. The cost of a
     sample and the memory do not depend on how many came before.
@@ -138,25 +138,25 @@ class OnlineFactors:
 
     @property
     def n_learnt(self) -> int:
-        """Samples learnt since the stream began."""
+        """Samples taken in since the stream began."""
         return int(self._ring[2])
 
     def update(self, X: FloatArray, A: FloatArray, expected: FloatArray | None = None) -> FloatArray:
-        """Score rows in turn, ‖a − wH‖, each learnt before the next. Ahmed et al. (2021), eq:stream10.
+        """Score rows in turn, ‖a − wH‖, each taken in before the next. Ahmed et al. (2021), eq:stream10.
 
-        A is X with values brought into the range learnt. `expected` (an array like X) is filled with the
+        A is X with values brought into the fitted range. `expected` (an array like X) is filled with the
         reconstructions.
         """
         self._has_proposal = False
         return self._advance(X, A, True, expected, self._proposed)
 
     def score(self, X: FloatArray, A: FloatArray, expected: FloatArray | None = None) -> FloatArray:
-        """Score each row as `update` would if it came next; nothing is learnt."""
+        """Score each row as `update` would if it came next; nothing is taken in."""
         # In room of its own, so that threads can score side by side.
         return self._advance(X, A, False, expected, np.empty_like(self._proposed))
 
     def propose(self, X: FloatArray, A: FloatArray, expected: FloatArray | None = None) -> float:
-        """Score the one row given, ready to be learnt by `accept`."""
+        """Score the one row given, ready to be taken in by `accept`."""
         self._has_proposal = False
         score = self._advance(X, A, False, expected, self._proposed)
         self._has_proposal = True
@@ -164,7 +164,7 @@ class OnlineFactors:
 
     @property
     def has_proposal(self) -> bool:
-        """Whether the row proposed last can still be learnt: nothing was learnt since."""
+        """Whether the row proposed last can still be taken in: nothing was since."""
         return self._has_proposal
 
     def decline(self) -> None:

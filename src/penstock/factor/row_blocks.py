@@ -18,7 +18,6 @@ from penstock._types import FloatArray
 from penstock.factor import blocks
 from penstock.factor.blocks import BlockCoupling, BlockExecutor, BlockSums, Grown, Place, SweepResult
 from penstock.factor.descent import Descent, next_pace, reach, update_profiles
-from penstock.factor.settings import Coordinate
 from penstock.factor.spectral import Extension, Operator, Products
 from penstock.factor.terms import Gaps, Sums, Terms, has_risen, profile_parts, profile_residual, shorten_rows, value_of
 
@@ -91,12 +90,12 @@ class BlockProblem:
         off_graph = 0.0 if entries == self.terms.n_rows**2 else max(dot(G, G) - square, 0.0)
         return Gaps(attributes, on_graph, off_graph)
 
-    def judge(self, H: FloatArray) -> tuple[float, float]:
+    def assess(self, H: FloatArray) -> tuple[float, float]:
         """Compute the objective and the KKT residual of W and H. See `Objective.kkt_residual`."""
         terms = self.terms
         places = self.executor.each(blocks.look, "W")
         G = gram_of(places)
-        reports = self.executor.each(blocks.judge, terms, H, G, self.mean(places), apart=self.borders(places))
+        reports = self.executor.each(blocks.assess, terms, H, G, self.mean(places), apart=self.borders(places))
         residual = math.sqrt(sum(squares for squares, _ in reports) / terms.n_rows)
         offered = offers_of(places)
         sums = self.add_up(offered, [sums for _, sums in reports])
@@ -274,7 +273,7 @@ class RowBlockDescent(Descent):
         self._pace, self._push, self._value, self._residual = 1.0, 0.0, math.inf, math.inf
         self._steps = np.ones(problem.executor.n_blocks)
         self._places: list[Place] = []
-        self._judged: tuple[float, float] | None = None
+        self._assessed: tuple[float, float] | None = None
 
     @classmethod
     def resumed(cls, problem: BlockProblem, profile_passes: int, snapshot: Mapping[str, Any]) -> RowBlockDescent:
@@ -282,21 +281,20 @@ class RowBlockDescent(Descent):
         run = cls(problem, np.asarray(snapshot["H"], dtype=np.float64), profile_passes)
         run._reached = np.asarray(snapshot["reached"], dtype=np.float64)
         run._pace, run._push = float(snapshot["pace"]), float(snapshot["push"])
-        if snapshot["value"] is not None:  # not before the first step
+        if math.isfinite(snapshot["value"]):  # not before the first step
             run._value, run._residual = float(snapshot["value"]), float(snapshot["residual"])
             run._places = problem.executor.each(blocks.look, "y")
         return run
 
     def snapshot(self) -> dict[str, Any]:
-        """Return arrays, and numbers or None, from which, with the blocks' states of this moment, a run continues."""
-        begun = math.isfinite(self._value)
+        """Return arrays and numbers from which, with the blocks' states of this moment, a run continues."""
         return {
             "H": self.H.copy(),
             "reached": self._reached.copy(),
             "pace": self._pace,
             "push": self._push,
-            "value": self._value if begun else None,
-            "residual": self._residual if begun else None,
+            "value": self._value,
+            "residual": self._residual,
         }
 
     @property
@@ -315,25 +313,20 @@ class RowBlockDescent(Descent):
             value = self._sweep()
         self._pace, self._push = next_pace(self._pace)
         self._reached = shorten_rows(reach(self._next, self.H, self._push), terms.row_bound)
-        self.H, self._value, self._judged = self._next, value, None
+        self.H, self._value, self._assessed = self._next, value, None
         self._places = executor.each(blocks.advance, self._push, apart=[(float(t),) for t in self._steps])
         return value
 
-    def look_ahead(self) -> float:
-        """Compute the objective after a sweep from W, without taking it."""
-        self._places = self._problem.executor.each(blocks.begin)
-        return self._sweep()
-
     def value(self) -> float:
-        return self._judge()[0]
+        return self._assess()[0]
 
     def kkt_residual(self) -> float:
-        return self._judge()[1]
+        return self._assess()[1]
 
-    def _judge(self) -> tuple[float, float]:
-        if self._judged is None:
-            self._judged = self._problem.judge(self.H)
-        return self._judged
+    def _assess(self) -> tuple[float, float]:
+        if self._assessed is None:
+            self._assessed = self._problem.assess(self.H)
+        return self._assessed
 
     def _sweep(self) -> float:
         """Sweep from y; leave the steps to take and the H to go with them, and return the objective there."""
@@ -349,13 +342,6 @@ class RowBlockDescent(Descent):
             for _ in range(self._passes - 1):
                 update_profiles(terms, H, sums.G, sums.V)
         return problem.value(H, sums, offers_after(places, swept, steps), steps)
-
-
-def sweep_once(problem: BlockProblem, H: FloatArray) -> float:
-    """Compute the objective after one sweep of all blocks from W and H, which stay as they are."""
-    value = RowBlockDescent(problem, H, Coordinate().profile_passes).look_ahead()
-    problem.executor.each(blocks.forget_sweep)
-    return value
 
 
 class BlockColumns:

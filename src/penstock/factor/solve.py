@@ -9,7 +9,7 @@ import numpy as np
 
 from penstock._blas import one_blas_thread
 from penstock._types import Factors, FloatArray, Solution
-from penstock.factor.block_sgd import BlockSGDDescent, ExecutorSGDDescent, check_terms, start_profiles, start_weights
+from penstock.factor.block_sgd import BlockSGDDescent, start_profiles, start_weights
 from penstock.factor.blocks import Layout, LocalExecutor
 from penstock.factor.descent import (
     CoordinateDescent,
@@ -28,7 +28,6 @@ from penstock.factor.start import draw_seed, draws_from, random_start
 
 __all__ = ["MAX_ITER", "TOL", "BlockProblem", "Progress", "Settings", "fit_by_blocks", "fit_factors", "solve"]
 
-BlockSettings = RowBlocks | BlockSGD
 _TRIAL_STEPS = 10  # after which the lower of two starts goes on
 
 
@@ -136,14 +135,9 @@ def _minimise(
     settings, rng = Coordinate() if settings is None else settings, draws_from(random_state)
     layout: Layout | None = None
     with one_blas_thread():
-        by_blocks = isinstance(settings, RowBlocks)
-        if isinstance(settings, BlockSGD):  # where entries are missing, what fills the table changes: all in memory
-            by_blocks = settings.blocks == "space" and objective.table is objective.A
-        if by_blocks:
+        if isinstance(settings, RowBlocks):
             if objective.table is not objective.A:
                 raise ValueError("Descent by blocks of rows cannot leave out missing values. Use Coordinate().")
-            if isinstance(settings, BlockSGD):
-                check_terms(objective)
             layout = Layout.of(objective, settings.n_blocks)
             blocks, coupling = layout.cut(objective)
             states = None if isinstance(start, int) else [{"W": W} for W in layout.split(start.W)]
@@ -171,7 +165,7 @@ def _minimise(
 def fit_by_blocks(
     problem: BlockProblem,
     start: int | FloatArray,
-    settings: BlockSettings | None = None,
+    settings: RowBlocks | None = None,
     max_iter: int = MAX_ITER,
     tol: float = TOL,
     random_state: Any = None,
@@ -185,24 +179,15 @@ def fit_by_blocks(
     part "W" of the blocks' states. The executor says how many blocks there are, whatever the settings do.
 
     At the start of the descent and after each iteration `checkpoint` is called with a snapshot, a dict of arrays and
-    plain values. With it as `resume`, and an executor whose blocks have the states of that moment, the run goes on to
+    numbers. With it as `resume`, and an executor whose blocks have the states of that moment, the run goes on to
     the same bits.
     """
     settings = RowBlocks() if settings is None else settings
-    run: RowBlockDescent | ExecutorSGDDescent
     history: list[float] = []
     with one_blas_thread():
         if resume is not None:
             history = [float(value) for value in resume["history"]]
-            if isinstance(settings, BlockSGD):
-                run = ExecutorSGDDescent.resumed(problem, settings, resume)
-            else:
-                run = RowBlockDescent.resumed(problem, settings.profile_passes, resume)
-        elif isinstance(settings, BlockSGD):
-            if isinstance(start, np.ndarray):
-                run = ExecutorSGDDescent(problem, settings, start, draws_from(random_state))
-            else:
-                run = ExecutorSGDDescent.drawn(problem, settings, start, random_state)
+            run = RowBlockDescent.resumed(problem, settings.profile_passes, resume)
         else:
             if not isinstance(start, np.ndarray):
                 columns = BlockColumns(problem, start, draw_seed(draws_from(random_state)))

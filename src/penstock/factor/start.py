@@ -19,6 +19,11 @@ def draws_from(random_state: Any) -> Any:
     return random_state if isinstance(random_state, np.random.Generator) else check_random_state(random_state)
 
 
+def check_random_source(name: str, value: object) -> None:
+    """Raise unless a value is what `draws_from` takes; a bound as in `penstock._parameters`."""
+    draws_from(value)
+
+
 def draw_seed(rng: Any) -> int:
     """Draw 63 random bits, from which blocks draw their starts on any machine."""
     return int.from_bytes(rng.bytes(8), "little") >> 1

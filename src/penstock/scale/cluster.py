@@ -20,10 +20,10 @@ from typing import Any, NoReturn
 from weakref import WeakSet
 
 import penstock
+from penstock._progress import set_stage
 from penstock._threads import thread_limit
 
 Progress = Callable[[str, int, int], None]  # what is done, how many of its tasks are, how many there are
-_BAR_DELAY = 2.0  # seconds before a bar appears
 _DEADLINE = 60.0  # seconds: every wait for the cluster ends when nothing has come of it for so long
 _START_DEADLINE = 300.0  # seconds for workers to start and to answer first: loading libraries may take minutes
 _MAX_TIMEOUTS = 3  # of fetching results, in a row, each after its share of that time
@@ -49,9 +49,9 @@ class ClusterError(RuntimeError):
 class Cluster:
     """A Dask client, and what is known of its workers."""
 
-    def __init__(self, client: Any, report: Progress) -> None:
+    def __init__(self, client: Any, report: Progress | None = None) -> None:
         self.client = client
-        self.report = report
+        self.report = report or set_stage
         self._asked: WeakSet[Any] = WeakSet()
         self._n_timeouts = 0
         self._heard: dict[str, tuple[float, float]] = {}  # of each worker: its last sign of life, and when we saw it
@@ -337,7 +337,7 @@ def releases() -> dict[str, str]:
 
 
 @contextmanager
-def use_cluster(client: Any, report: Progress) -> Iterator[Cluster]:
+def use_cluster(client: Any, report: Progress | None) -> Iterator[Cluster]:
     """Use the given client, or start workers on this machine for as long as the work takes."""
     if client is not None and not hasattr(client, "scheduler_info"):
         raise TypeError(
@@ -471,27 +471,3 @@ def _distributed() -> Any:
     except ImportError as error:
         raise ImportError("Fitting on a cluster needs the extra 'dask': pip install 'penstock[dask]'") from error
     return distributed
-
-
-@contextmanager
-def terminal_progress(asked: Progress | None) -> Iterator[Progress]:
-    """Yield what to call with (stage, tasks done, tasks in all): what was asked for, else a bar on a terminal."""
-    if asked is not None or sys.stderr is None or not sys.stderr.isatty():
-        yield asked or (lambda stage, done, total: None)
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bars
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    began = time.monotonic()
-    lines: list[Any] = []
-    with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
-
-        def report(stage: str, done: int, total: int) -> None:
-            if time.monotonic() - began >= _BAR_DELAY:
-                if not lines:
-                    lines.append(bars.add_task(stage, total=total))
-                bars.update(lines[0], description=stage, completed=done, total=total)
-
-        yield report

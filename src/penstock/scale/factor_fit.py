@@ -33,12 +33,9 @@ from penstock.scale.workspace import (
     Workspace,
     create_array,
     load_arrays,
-    map_arrays,
     open_array,
     open_arrays,
-    read_json,
     save_arrays,
-    write_json,
 )
 from penstock.scoring import residual_scores
 
@@ -87,7 +84,7 @@ def fit_factors(
     W = in_table_order(space / "weights.npy", places, executor.gather("W"))
     scores = in_table_order(space / "scores.npy", places, found)
     model = FactorModel(copies, task.problem, Factors(W, H), laid.search(copies.kept), tree)
-    model = replace(model, problem=_in_files(space / "model", task.problem)) if keeps_files else model.in_memory()
+    model = replace(model, problem=_in_files(space, task.problem)) if keeps_files else model.in_memory()
     steps.install(model, outcome, complete=True)
     return np.asarray(scores)[copies.copy_of]
 
@@ -147,14 +144,12 @@ def in_table_order(file: Path, places: Sequence[IndexArray], values: Sequence[An
     return np.asarray(open_array(file))
 
 
-def _in_files(folder: Path, problem: Problem) -> Problem:
+def _in_files(space: Workspace, problem: Problem) -> Problem:
     """Return the problem with its large arrays in files, for workers to open instead of being sent."""
     S: Any = problem.objective.S
-    if S is None:
-        return problem
-    graph = map_arrays(folder / "similarities", {"data": S.data, "indices": S.indices, "indptr": S.indptr})
+    graph = space.keep("similarities", lambda: {"data": S.data, "indices": S.indices, "indptr": S.indptr})
+    ends = space.keep("attachment", lambda: {"reach": problem.reach, "strongest": problem.strongest})
     mapped = sparse.csr_array((graph["data"], graph["indices"], graph["indptr"]), shape=S.shape)
-    ends = map_arrays(folder / "attachment", {"reach": problem.reach, "strongest": problem.strongest})
     return replace(problem, objective=replace(problem.objective, S=mapped), **ends)
 
 
@@ -162,44 +157,38 @@ def _seed(space: Workspace, random_state: Any) -> int:
     """Return the detector's seed, or one drawn from its source of random numbers and kept for a run that is resumed."""
     if isinstance(random_state, int | np.integer):
         return int(random_state)
-    file = space / "seed.json"
-    if not file.exists():
-        write_json(file, {"seed": draw_seed(draws_from(random_state)) % 2**32})
-    return int(read_json(file)["seed"])
+    drawn = space.keep_numbers("seed", lambda: {"seed": draw_seed(draws_from(random_state)) % 2**32})
+    return int(drawn["seed"])
 
 
 class Checkpoints:
-    """Saves a run every few iterations, and finds where the last one left off."""
+    """Saves a run every few iterations, and finds where the last one left off.
+
+    A checkpoint is a folder of the blocks' states and, written last, of what the driver knows: one without the latter
+    is not whole, and is not used.
+    """
 
     def __init__(self, space: Workspace, executor: DaskExecutor) -> None:
         self._space, self._executor = space, executor
         self._saved_at, self._since = time.monotonic(), _CHECKPOINT_EVERY  # the end of the starts is kept at once
-        self._file = space / "checkpoint.json"
 
     def save(self, snapshot: Mapping[str, Any]) -> None:
-        """Save states and snapshot in files; the snapshot last, since it says that all is there."""
+        """Save the states of the blocks and the snapshot, if it is time to."""
         self._since += 1
         if self._since < _CHECKPOINT_EVERY and time.monotonic() - self._saved_at < _CHECKPOINT_SECONDS:
             return
-        folder = self._executor.save("states")
-        arrays = {key: value for key, value in snapshot.items() if isinstance(value, np.ndarray)}
-        save_arrays(folder / "driver", arrays)
-        rest = {key: value for key, value in snapshot.items() if key not in arrays}
-        write_json(self._file, {"folder": folder.name, "snapshot": rest})
-        for older in self._space.folder.glob("states-*"):
-            if older != folder:
-                shutil.rmtree(older, ignore_errors=True)
+        folder = self._executor.save(f"states-{len(snapshot['history']):06d}")
+        save_arrays(folder / "driver", snapshot)
+        self._executor.leave_only(folder, "states-*")
         self._since, self._saved_at = 0, time.monotonic()
 
     def load(self) -> dict[str, Any] | None:
         """Load the last snapshot, with the executor's states of that moment; None if there is none."""
-        if not self._file.exists():
+        whole = sorted(driver.parent for driver in self._space.folder.glob("states-*/driver"))
+        if not whole:
             return None
-        known = read_json(self._file)
-        folder = self._space / known["folder"]
-        self._executor.restore(folder)
-        arrays = {name: np.array(values) for name, values in open_arrays(folder / "driver").items()}
-        return {**known["snapshot"], **arrays}
+        self._executor.restore(whole[-1])
+        return load_arrays(whole[-1] / "driver")
 
 
 def offer_weights(block: RowBlock, state: State) -> tuple[State, FloatArray]:
@@ -334,10 +323,14 @@ class DaskExecutor:
     def gather(self, name: str) -> list[FloatArray]:
         """Return the part `name` of every block's state, in files that are read as they are used."""
         folder = self.save("result")
-        for older in self._space.folder.glob("result-*"):
-            if older != folder:
-                shutil.rmtree(older, ignore_errors=True)
+        self.leave_only(folder, "result-*")
         return [open_array(folder / str(block) / f"{name}.npy") for block in range(self.n_blocks)]
+
+    def leave_only(self, folder: Path, pattern: str) -> None:
+        """Delete the other folders whose names match: older ones, and what a driver that was killed left half done."""
+        for other in self._space.folder.glob(pattern):
+            if other != folder:
+                shutil.rmtree(other, ignore_errors=True)
 
     def _hold(self, futures: list[Any]) -> None:
         """Keep these states, and release the last ones now: until Python did, they would fill the workers."""

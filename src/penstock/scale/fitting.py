@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import penstock
 from penstock._parameters import check_whole_number
+from penstock._progress import logged_fit
 from penstock._types import FloatArray, Tree
 from penstock.detectors import (
     NSNMF,
@@ -31,23 +32,23 @@ from penstock.detectors import (
     score_array,
     with_model_alone,
 )
+from penstock.graph.partition import sample_size
 from penstock.io import TableError
-from penstock.scale.cluster import Cluster, Progress, terminal_progress, use_cluster
+from penstock.scale.cluster import Cluster, Progress, use_cluster
 from penstock.scale.factor_fit import asked_blocks, check_solver, fit_factors
 from penstock.scale.plan import (
     MOST_PARTS,
-    check_disk,
     check_memory_for_model,
     check_memory_of_driver,
     check_pieces,
     settled_plan,
 )
-from penstock.scale.rows import cut_into_parts, given, joint_extent, measure, scale_rows
+from penstock.scale.rows import Layout, cut_into_parts, joint_extent, lay_rows, measure
 from penstock.scale.series_fit import fit_series, order_digest
-from penstock.scale.sources import Source, open_source, read_piece, taking_missing
+from penstock.scale.sources import Piece, Source, open_source
 from penstock.scale.tree import LaidRows, PartsSearch
 from penstock.scale.views_fit import fit_views
-from penstock.scale.workspace import SOURCE_FOLDER, Workspace, open_array, open_workspace, pickle_by_path, save_array
+from penstock.scale.workspace import SOURCE_FOLDER, Workspace, open_workspace, pickle_by_path, save_array
 
 _VIEWS_COUNT_AS = 4  # components: what the driver keeps of each row
 
@@ -95,8 +96,8 @@ def fit(
         Of the rows of a series, for a `SensorDetector`, as in its `fit`. Its rows must come in order of time, piece
         after piece: of a folder, by the names of the files.
     progress : callable, optional
-        Called with (what is done, how many of its tasks are done, how many there are). By default a bar on a terminal,
-        nothing elsewhere.
+        Called with (what is done, how many of its tasks are done, how many there are). By default the logger
+        "penstock.fit" says so at the level INFO, as for other fits.
 
     Returns
     -------
@@ -127,15 +128,16 @@ def fit(
         raise TypeError(f"{type(detector).__name__} does not look at time. Leave out time and runs.")
     with (
         restore_on_failure(detector),
-        terminal_progress(progress) as report,
+        logged_fit(type(detector).__name__),
         open_workspace(folder) as space,
-        use_cluster(client, report) as cluster,
+        use_cluster(client, progress) as cluster,
     ):
         detector.check_parameters()
         cluster.check()
         cluster.check_sees(space.folder)
-        with taking_missing(is_series):
-            opened = open_source(source, columns=columns, folder=space / SOURCE_FOLDER)
+        opened = open_source(
+            source, space / SOURCE_FOLDER, cluster, columns=columns, takes_missing=isinstance(detector, SensorDetector)
+        )
         check_pieces(cluster, opened)
         order = {"order": order_digest(time, runs)} if is_series else {}
         space.begin(_described(detector, opened, n_parts) | order)
@@ -155,21 +157,20 @@ def _fit(
     """Fit all but the threshold; return the scores of the training rows."""
     extents = measure(cluster, space, source)
     extent = joint_extent(extents)
-    is_views, n, p = isinstance(detector, Detector), extent.n_rows, source.n_columns
-    # A `Detector` keeps rows as they are, and encoded.
-    size = (2 * p, _VIEWS_COUNT_AS) if is_views else (p, detector.n_components)
-    check_memory_of_driver(n, *size, keeps_files=keeps_files)
+    n, p = extent.n_rows, source.n_columns
+    # A `Detector` has two tables of all rows, as they are and encoded.
+    tables, n_components = (2, _VIEWS_COUNT_AS) if isinstance(detector, Detector) else (1, detector.n_components)
+    check_memory_of_driver(n, tables * p, n_components, keeps_files=keeps_files)
     scaling, needs = steps.begin(n, extent.minimum, extent.maximum, source.columns), steps.needs
-    if not (space / "plan.json").exists():
-        check_disk(space.folder, n, *size)
-    plan = settled_plan(space / "plan.json", cluster, n, p, 0 if is_views else size[1], n_parts)
-    scale_rows(cluster, space, source, extents, scaling, plan.n_parts, needs_nonnegative=needs.nonnegative)
+    plan = settled_plan(space, cluster, n, p, n_components, n_parts, tables=tables)
+    n_sampled = sample_size(plan.n_parts)
+    lay_rows(cluster, space, source, extents, Layout(source.columns, False, scaling, needs.nonnegative, n_sampled))
     parts = cut_into_parts(cluster, space, plan, merge_copies=needs.merge_copies)
     ends = np.array([extent.minimum, extent.maximum])
     laid = LaidRows(space, parts, n, *(ends if scaling is None else scaling.apply(ends)))
     copies = Copies.from_originals(laid.originals(merge=needs.merge_copies))
     tree = laid.tree(cluster)
-    if is_views:
+    if isinstance(detector, Detector):
         views = fit_views(cluster, laid, detector.random_state, plan, copies, tree, keeps_files=keeps_files)
         return steps.install(views)
     return fit_factors(cluster, laid, detector, steps, copies, tree, keeps_files=keeps_files)
@@ -235,8 +236,7 @@ def score(
     columns : list of str, optional
         The columns to use, in the detector's order, where the source has names.
     progress : callable, optional
-        Called with (what is done, how many of its tasks are done, how many there are). By default a bar on a terminal,
-        nothing elsewhere.
+        Called with (what is done, how many of its tasks are done, how many there are).
 
     Returns
     -------
@@ -255,17 +255,17 @@ def score(
     True
     """
     check_is_fitted(detector)
-    with terminal_progress(progress) as report, open_workspace(folder) as space, use_cluster(client, report) as cluster:
+    with open_workspace(folder) as space, use_cluster(client, progress) as cluster:
         cluster.check()
         cluster.check_sees(space.folder)
-        opened = open_source(source, columns=columns, folder=space / SOURCE_FOLDER)
+        opened = open_source(source, space / SOURCE_FOLDER, cluster, columns=columns)
         _check_columns(detector, opened)
         check_pieces(cluster, opened)
         digest = hashlib.sha256(detector.scores_.tobytes()).hexdigest()
         space.begin({"scores by": digest, "source": opened.signature, "penstock": penstock.__version__})
         model = _sent(cluster, space, detector, digest)
         files = [space / f"scores-{number}.npy" for number in range(len(opened.pieces))]
-        tasks = [(*given(piece), opened.columns, model, file) for piece, file in zip(opened.pieces, files, strict=True)]
+        tasks = [(piece, model, file) for piece, file in zip(opened.pieces, files, strict=True)]
         cluster.run("scoring", score_piece, tasks)
         return np.concatenate([np.empty(0), *(np.load(file) for file in files)])  # not mapped: too many files
 
@@ -321,14 +321,11 @@ def _loaded(sent: Sent) -> Any:
         return _opened[sent.digest]
 
 
-def score_piece(given: Any, label: str, columns: list[str] | None, model: Sent, file: Path) -> int:
-    """Task: save the scores of a piece in a file; return how many rows it has."""
+def score_piece(piece: Piece, model: Sent, file: Path) -> None:
+    """Task: save the scores of a piece in a file."""
     if file.exists():
-        return len(open_array(file))
-    rows, detector = read_piece(given, label, columns), _loaded(model)
-    if rows.shape[1] != detector.n_features_in_:
-        raise TableError(f"{label} has {rows.shape[1]} columns; the detector knows {detector.n_features_in_}.")
+        return
+    rows, detector = piece.load(), _loaded(model)
     # Columns were compared when the source was opened: rows come as bare numbers, in the detector's order.
     chunks = (rows[start : start + _AT_ONCE] for start in range(0, len(rows), _AT_ONCE))
     save_array(file, np.concatenate([np.empty(0), *(score_array(detector, chunk) for chunk in chunks)]))
-    return len(rows)

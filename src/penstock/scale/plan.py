@@ -6,12 +6,13 @@ import math
 import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from penstock.detectors import BaseDetector, Detector, fit_needs
 from penstock.factor.spectral import basis_size
 from penstock.scale.cluster import Cluster, ClusterError
 from penstock.scale.sources import Source
-from penstock.scale.workspace import read_json, write_json
+from penstock.scale.workspace import Workspace
 
 MOST_PARTS = 4096  # pairs of parts are tasks: beyond this the scheduler is the bottleneck
 _FEWEST_ROWS = 2000  # of a part: less is not worth a task
@@ -56,21 +57,27 @@ def plan_parts(cluster: Cluster, n: int, p: int, n_components: int, asked: int |
     return Plan(asked or max(needed, wished), run_rows)
 
 
-def settled_plan(file: Path, cluster: Cluster, n: int, p: int, n_components: int, asked: int | None) -> Plan:
-    """Return the plan of a job: what was planned when it began, though the cluster may have changed since."""
-    if not file.exists():
-        plan = plan_parts(cluster, n, p, n_components, asked)
-        check_disk(file.parent, n, p, n_components)
-        write_json(file, asdict(plan))
-    plan = Plan(**read_json(file))
+def settled_plan(
+    space: Workspace, cluster: Cluster, n: int, p: int, n_components: int, asked: int | None, *, tables: int = 1
+) -> Plan:
+    """Return the plan of a job: what was planned when it began, though the cluster may have changed since.
+
+    tables : how many tables of this size the folder will hold.
+    """
+
+    def make() -> dict[str, Any]:
+        check_disk(space.folder, n, tables * p, n_components)
+        return asdict(plan_parts(cluster, n, p, n_components, asked))
+
+    plan = Plan(**space.keep_numbers("plan", make))
     plan_parts(cluster, n, p, n_components, plan.n_parts)  # refuses if its parts do not fit into the workers of now
     return plan
 
 
 def check_pieces(cluster: Cluster, source: Source) -> None:
     """Refuse a source whose pieces, loaded whole, would not fit into a worker."""
-    largest = max(source.pieces, key=lambda piece: piece.n_rows or 0)
-    n = largest.n_rows or 0
+    largest = max(source.pieces, key=lambda piece: piece.n_rows)
+    n = largest.n_rows
     what = f"{largest.label} has {n:,} rows of {source.n_columns} columns, to be loaded at once. That takes"
     way_out = "Write smaller row groups, chunks or partitions, or give workers more memory."
     _check_room(cluster, n * (24 * source.n_columns + 64), what, way_out)

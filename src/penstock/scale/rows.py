@@ -1,6 +1,6 @@
-"""Read a source, scale its rows into one file, and cut them into parts of near rows.
+"""Read a source, lay its rows out in one file, and cut them into parts of near rows.
 
-A source is read twice: once for the range of its columns, once to scale its rows. All later steps read the file.
+A source is read twice: once for the range of its columns, once to write its rows. All later steps read the file.
 """
 
 from __future__ import annotations
@@ -17,26 +17,25 @@ import numpy as np
 from penstock._types import FloatArray, IndexArray
 from penstock.detectors import LARGEST_VALUE
 from penstock.detectors.views import BLOCK
-from penstock.graph.partition import Partition, local_order, merge_samples, plan_partition, sample_distinct, sample_size
+from penstock.graph.partition import Partition, local_order, merge_samples, plan_partition, sample_distinct
 from penstock.graph.rows import first_copies
 from penstock.io import TableError
 from penstock.prepare import MinMaxScaling
 from penstock.scale.cluster import Cluster
 from penstock.scale.plan import Plan, check_largest_part, gather_bytes, part_bytes
-from penstock.scale.sources import Piece, Source, read_piece, taking_missing
+from penstock.scale.sources import Piece, Source
 from penstock.scale.workspace import (
     Workspace,
     create_array,
     fill_rows,
     open_array,
     open_arrays,
-    read_json,
     save_array,
     save_arrays,
-    write_json,
 )
 
 _RUNS_PER_THREAD = 4
+_ROWS_AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -62,34 +61,26 @@ class Extent:
             )
 
 
-def given(piece: Piece) -> tuple[Any, str]:
-    """Return the first arguments of a task on a piece: the piece itself or its Dask block; and its label."""
-    return (piece if piece.delayed is None else piece.delayed), piece.label
-
-
 def measure(cluster: Cluster, space: Workspace, source: Source, *, takes_missing: bool = False) -> list[Extent]:
     """Find the extent of each piece of a source: the first pass over it."""
-    folder = space / "extents"
-    if not folder.exists():
-        pieces = [(*given(piece), source.columns, source.n_columns, takes_missing) for piece in source.pieces]
-        found = cluster.run("looking at the rows", measure_piece, pieces)
-        if not sum(extent.n_rows for extent in found):
-            raise TableError("The source has no rows.")
-        lows, highs = (np.array([getattr(extent, side) for extent in found]) for side in ("minimum", "maximum"))
-        counts = np.array([extent.n_rows for extent in found], dtype=np.int64)
-        save_arrays(folder, {"counts": counts, "lows": lows, "highs": highs})
-    arrays = open_arrays(folder)
-    columns = (np.array(arrays[name]) for name in ("counts", "lows", "highs"))
+
+    def make() -> dict[str, Any]:
+        tasks = [(piece, takes_missing) for piece in source.pieces]
+        found = cluster.run("looking at the rows", measure_piece, tasks)
+        return {
+            "n_rows": [extent.n_rows for extent in found],
+            "minimum": [extent.minimum for extent in found],
+            "maximum": [extent.maximum for extent in found],
+        }
+
+    arrays = space.keep("extents", make)
+    columns = (np.array(arrays[name]) for name in ("n_rows", "minimum", "maximum"))
     return [Extent(int(count), low, high) for count, low, high in zip(*columns, strict=True)]
 
 
-def measure_piece(given: Any, label: str, columns: list[str] | None, n_columns: int, takes_missing: bool) -> Extent:
+def measure_piece(piece: Piece, takes_missing: bool) -> Extent:
     """Task: find the extent of a piece."""
-    with taking_missing(takes_missing):
-        rows = read_piece(given, label, columns)
-    if rows.shape[1] != n_columns:
-        raise TableError(f"{label} has {rows.shape[1]} columns, the others have {n_columns}.")
-    return Extent.of(rows)
+    return Extent.of(piece.load(takes_missing=takes_missing))
 
 
 def joint_extent(extents: Sequence[Extent]) -> Extent:
@@ -99,61 +90,85 @@ def joint_extent(extents: Sequence[Extent]) -> Extent:
     return Extent(sum(extent.n_rows for extent in extents), low, high)
 
 
-def scale_rows(
-    cluster: Cluster, space: Workspace, source: Source, extents: Sequence[Extent], scaling: MinMaxScaling | None,
-    n_parts: int, *, needs_nonnegative: bool,
-) -> None:  # fmt: skip
-    """Write all rows, scaled, to one file in their order (`rows.npy`), and a sample of them to `sample.npy`.
+@dataclass(frozen=True)
+class Layout:
+    """How rows are written to the file of all rows."""
 
-    The second pass over the source. Unscaled rows that must not be negative are refused where they are.
+    columns: list[str] | None
+    takes_missing: bool = False
+    scaling: MinMaxScaling | None = None
+    is_nonnegative: bool = False  # rows that are not scaled must lie between 0 and `LARGEST_VALUE`
+    n_sampled: int = 0  # how many rows of the table are also kept as a sample
+
+    def read(self, piece: Piece, expected: Extent) -> FloatArray:
+        """Return the rows of a piece as they are to be written; those that must not be negative are refused by name."""
+        rows = piece.load(takes_missing=self.takes_missing)
+        expected.check_still(rows, piece.label)
+        if self.scaling is not None:
+            return self.scaling.apply(rows)
+        bad = (rows < 0) | (rows > LARGEST_VALUE)
+        if self.is_nonnegative and bad.any():
+            row, column = np.argwhere(bad)[0]
+            name = column if self.columns is None else repr(self.columns[column])
+            raise TableError(
+                f"{piece.label}: row {row}, column {name} is {rows[row, column]:g}. With scale=None values must lie "
+                f"between 0 and {LARGEST_VALUE:g}; scale='minmax' takes any numbers."
+            )
+        return rows
+
+
+def lay_rows(cluster: Cluster, space: Workspace, source: Source, extents: Sequence[Extent], layout: Layout) -> Path:
+    """Write all rows to one file in their order, which is returned, and a sample to `laid`: the second pass."""
+    file = space / "rows.npy"
+
+    def make() -> dict[str, Any]:
+        samples = Samples(space / "samples", layout.n_sampled)
+        counts = np.array([extent.n_rows for extent in extents])
+        starts = (np.cumsum(counts) - counts).tolist()
+        create_array(file, (int(counts.sum()), source.n_columns))
+        tasks = [(*places, layout, samples, file) for places in zip(source.pieces, extents, starts, strict=True)]
+        cluster.run("laying out the rows", lay_piece, tasks)
+        return samples.merge()
+
+    space.keep("laid", make)
+    return file
+
+
+def lay_piece(piece: Piece, expected: Extent, start: int, layout: Layout, samples: Samples, file: Path) -> None:
+    """Task: write a piece into its place in the file of all rows, and leave a sample of it."""
+    rows = layout.read(piece, expected)
+    fill_rows(file, start, rows)
+    samples.draw(start, rows)
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Samples of runs of rows, in files of a folder until they are merged.
+
+    Not the results of tasks: samples can be whole pieces, and would pile up in the workers' and driver's memory.
     """
-    if (space / "sample.npy").exists():
-        return
-    size, samples, file = sample_size(n_parts), space / "samples", space / "rows.npy"
-    samples.mkdir(exist_ok=True)
-    counts = np.array([extent.n_rows for extent in extents])
-    create_array(file, (int(counts.sum()), source.n_columns))
-    tasks, files = [], []
-    for number, (piece, start) in enumerate(zip(source.pieces, np.cumsum(counts) - counts, strict=True)):
-        files.append(samples / f"{number}.npy")
-        how = source.columns, extents[number], scaling, needs_nonnegative
-        tasks.append((*given(piece), *how, file, int(start), size, files[-1]))
-    cluster.run("scaling the rows", scale_piece, tasks)
-    merge_sample_files(files, size, space / "sample.npy")
 
+    folder: Path
+    size: int
 
-def scale_piece(
-    given: Any, label: str, columns: list[str] | None, expected: Extent, scaling: MinMaxScaling | None,
-    needs_nonnegative: bool, file: Path, start: int, sampled: int, sample_file: Path,
-) -> None:  # fmt: skip
-    """Task: scale a piece into its place in the file of all rows, and leave a sample of it in a file.
+    def draw(self, start: int, rows: FloatArray) -> None:
+        """Leave a sample of the rows that begin at `start`."""
+        if self.size:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            save_array(self.folder / f"{start:020d}-{len(rows)}.npy", sample_distinct(rows, self.size))
 
-    Not as the result: samples of pieces can be whole pieces, and would pile up in the workers' and driver's memory.
-    """
-    rows = read_piece(given, label, columns)
-    expected.check_still(rows, label)
-    bad = (rows < 0) | (rows > LARGEST_VALUE)
-    if scaling is None and needs_nonnegative and bad.any():
-        row, column = np.argwhere(bad)[0]
-        name = column if columns is None else repr(columns[column])
-        raise TableError(
-            f"{label}: row {row}, column {name} is {rows[row, column]:g}. With scale=None values must lie between 0 "
-            f"and {LARGEST_VALUE:g}; scale='minmax' takes any numbers."
-        )
-    scaled = rows if scaling is None else scaling.apply(rows)
-    fill_rows(file, start, scaled)
-    save_array(sample_file, sample_distinct(scaled, sampled))
-
-
-def merge_sample_files(files: Sequence[Path], size: int, result: Path) -> None:
-    """Save the sample of all samples, a few files at a time: together they may be as large as the table."""
-    held: list[FloatArray] = []
-    for file in files:
-        held.append(np.array(open_array(file)))
-        if sum(len(rows) for rows in held) > 3 * size:
-            held = [merge_samples(held, size)]
-    save_array(result, merge_samples(held, size))
-    shutil.rmtree(files[0].parent, ignore_errors=True)
+    def merge(self) -> dict[str, FloatArray]:
+        """Return the sample of all samples, a few files at a time: together they may be as large as the table."""
+        if not self.size:
+            return {}
+        held: list[FloatArray] = []
+        for file in sorted(self.folder.iterdir()):
+            held.append(np.array(open_array(file)))
+            if sum(len(rows) for rows in held) > 3 * self.size:
+                held = [merge_samples(held, self.size)]
+        found = merge_samples(held, self.size)
+        shutil.rmtree(self.folder, ignore_errors=True)
+        return {"sample": found}
 
 
 def load_rows(file: Path, start: int, stop: int) -> FloatArray:
@@ -161,31 +176,36 @@ def load_rows(file: Path, start: int, stop: int) -> FloatArray:
     return np.array(open_array(file)[start:stop])
 
 
+def read_column(file: Path, column: int) -> FloatArray:
+    """Read one column of the rows in a file, a run of rows at a time."""
+    n = len(open_array(file))
+    found = [open_array(file)[start : start + _ROWS_AT_ONCE, column].copy() for start in range(0, n, _ROWS_AT_ONCE)]
+    return np.concatenate(found)
+
+
 def cut_into_parts(cluster: Cluster, space: Workspace, plan: Plan, *, merge_copies: bool) -> list[int]:
     """Put near rows of `rows.npy` together, each part in a folder `part-…`; return the numbers of parts with rows."""
-    done = space / "parts.npy"
-    if not done.exists():
-        sample = np.array(open_array(space / "sample.npy"))
-        partition, folder = plan_partition(sample, plan.n_parts), space / "spread"
+
+    def make() -> dict[str, Any]:
+        partition = plan_partition(np.array(open_array(space / "laid" / "sample.npy")), plan.n_parts)
+        folder, file = space / "spread", space / "rows.npy"
         folder.mkdir(exist_ok=True)
-        file = space / "rows.npy"
         n, p = open_array(file).shape
-        starts = range(0, n, plan.run_rows)
-        runs = [folder / str(start) for start in starts]
-        tasks = [
-            (file, start, min(start + plan.run_rows, n), partition, run)
-            for start, run in zip(starts, runs, strict=True)
-        ]
+        tasks = []
+        for start in range(0, n, plan.run_rows):
+            tasks.append((file, start, min(start + plan.run_rows, n), partition, folder / str(start)))
         bounds = cluster.run("sorting rows by part", spread_rows, tasks)
         sizes = np.sum([np.diff(bound) for bound in bounds], axis=0)
-        filled = np.flatnonzero(sizes > 0).tolist()
+        filled = np.flatnonzero(sizes > 0)
         check_largest_part(cluster, int(sizes.max()), gather_bytes(p))
-        parts = [(runs, part, merge_copies, space / f"part-{part}") for part in filled]
+        runs = [task[-1] for task in tasks]
+        parts = [(runs, part, merge_copies, space / f"part-{part}") for part in filled.tolist()]
         left = cluster.run("gathering parts", gather_part, parts)
         check_largest_part(cluster, max(left), part_bytes(p))
-        save_array(done, filled)
         shutil.rmtree(folder, ignore_errors=True)
-    return [int(part) for part in open_array(done)]
+        return {"filled": filled}
+
+    return [int(part) for part in space.keep("parts", make)["filled"]]
 
 
 def spread_rows(file: Path, start: int, stop: int, partition: Partition, folder: Path) -> IndexArray:
@@ -234,28 +254,19 @@ class Runs:
     n_rows: int
 
     @classmethod
-    def settled(cls, file: Path, cluster: Cluster, n: int, plan: Plan) -> Runs:
+    def settled(cls, space: Workspace, cluster: Cluster, n: int, plan: Plan) -> Runs:
         """Return the runs of a job: as it began, though the cluster may have changed since.
 
         No more rows than are sorted at once, and fewer where that would leave threads idle.
         """
-        if not file.exists():
+
+        def make() -> dict[str, int]:
             fair = math.ceil(n / (_RUNS_PER_THREAD * cluster.n_threads))
-            write_json(file, {"rows": max(1, min(fair, plan.run_rows) // BLOCK) * BLOCK})
-        return cls(cluster, int(read_json(file)["rows"]))
+            return {"n_rows": max(1, min(fair, plan.run_rows) // BLOCK) * BLOCK}
 
-    def starts(self, n: int) -> range:
-        """Return where the runs of n rows begin."""
-        return range(0, n, self.n_rows)
+        return cls(cluster, **space.keep_numbers("runs", make))
 
-    def each(
-        self, stage: str, work: Callable[..., Any], file: Path, n: int,
-        *common: Any, apart: Sequence[tuple[Any, ...]] | None = None,
-    ) -> list[Any]:  # fmt: skip
-        """Run ``work(file, start, stop, *common, *apart[i])`` for each run of the n rows of a file."""
-        starts = self.starts(n)
-        own = apart or [()] * len(starts)
-        tasks = [
-            (file, start, min(start + self.n_rows, n), *common, *more) for start, more in zip(starts, own, strict=True)
-        ]
+    def each(self, stage: str, work: Callable[..., Any], file: Path, n: int, *common: Any) -> list[Any]:
+        """Run ``work(file, start, stop, *common)`` for each run of the n rows of a file."""
+        tasks = [(file, start, min(start + self.n_rows, n), *common) for start in range(0, n, self.n_rows)]
         return self.cluster.run(stage, work, tasks)

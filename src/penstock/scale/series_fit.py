@@ -1,8 +1,8 @@
 """Fit a `SensorDetector` to rows in order of time that lie in a folder: tasks go through blocks of them.
 
-What is learnt is the code of one machine (`penstock.sensors`), which goes through rows by `ClusterBlocks` here. Arrays
-of n rows and many columns are files in the job's folder; vectors of n numbers are on the driver. Each step leaves its
-result in the folder, so that a fit that was cut short goes through its finished steps again without doing them.
+The code is that of one machine (`penstock.sensors`), which goes through rows by `ClusterBlocks` here. Arrays of n rows
+and many columns are files in the job's folder; vectors of n numbers are on the driver. Each step leaves its result in
+the folder, so that a fit that was cut short goes through its finished steps again without doing them.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from penstock.graph.rows import shares_seen
 from penstock.io import TableError
 from penstock.scale.cluster import Cluster
 from penstock.scale.plan import check_disk, check_memory_of_driver, room_for_a_task
-from penstock.scale.rows import Extent, given, joint_extent, measure
-from penstock.scale.sources import Source, read_piece, taking_missing
+from penstock.scale.rows import Extent, Layout, joint_extent, lay_rows, measure
+from penstock.scale.sources import Source
 from penstock.scale.workspace import (
     Workspace,
     create_array,
@@ -63,10 +63,10 @@ def fit_series(
     _check_order(source, extents, seconds, labels)
     size = extent.n_rows, 2 * source.n_columns, _COUNTS_AS
     check_memory_of_driver(*size, keeps_files=keeps_files)
-    if not (space / "rows.npy").exists():
+    if not (space / "laid").exists():
         check_disk(space.folder, *size)
     steps.begin(extent.n_rows, extent.minimum, extent.maximum, source.columns)
-    rows = lay_rows(cluster, space, source, extents)
+    rows = _opened(lay_rows(cluster, space, source, extents, Layout(source.columns, takes_missing=True)))
     blocks = ClusterBlocks(cluster, space, *rows.shape)
     if not isinstance(detector.random_state, int):  # another seed each time: steps that follow from it differ
         shutil.rmtree(blocks.folder, ignore_errors=True)
@@ -92,30 +92,6 @@ def _check_order(source: Source, extents: Sequence[Extent], time: FloatArray | N
                 f"{source.pieces[number].label} begins before {source.pieces[number - 1].label} ends (by its time). "
                 f"Pieces must come in order of time: sort the source, or say by runs= which rows belong together."
             )
-
-
-def lay_rows(cluster: Cluster, space: Workspace, source: Source, extents: Sequence[Extent]) -> FloatArray:
-    """Write all rows, as they are and in their order, to one file, and open it: the second pass over the source."""
-    file, done = space / "rows.npy", space / "rows-done.npy"
-    counts = np.array([extent.n_rows for extent in extents])
-    if not done.exists():
-        create_array(file, (int(counts.sum()), source.n_columns))
-        starts = (np.cumsum(counts) - counts).tolist()
-        tasks = [
-            (*given(piece), source.columns, extent, file, start)
-            for piece, extent, start in zip(source.pieces, extents, starts, strict=True)
-        ]
-        cluster.run("laying out the rows", lay_piece, tasks)
-        save_array(done, np.ones(1))
-    return _opened(file)
-
-
-def lay_piece(given: Any, label: str, columns: list[str] | None, expected: Extent, file: Path, start: int) -> None:
-    """Task: write a piece into its place in the file of all rows."""
-    with taking_missing():
-        rows = read_piece(given, label, columns)
-    expected.check_still(rows, label)
-    fill_rows(file, start, rows)
 
 
 def _opened(file: Path) -> FloatArray:

@@ -1,8 +1,8 @@
-"""Sources of rows: Parquet files, Dask collections and tables in memory, in pieces that tasks load.
+"""Sources of rows: Parquet files, Dask collections and tables in memory, as row groups of Parquet files.
 
-A task gets a piece of a file by its path. Rows that were sent inside tasks or scattered would be lost with a worker; a
-file is loaded again by another. A task cannot run a Dask graph of its own, since it would wait for other tasks while
-holding the thread they need: pieces of Dask collections carry a `delayed` block that becomes an argument.
+A task gets a piece by the path of its file: rows that were sent inside tasks would be lost with a worker, a file is
+loaded again by another. Blocks of a Dask collection and tables in memory are therefore first written to files, so that
+there is one kind of piece, and one place where columns and values are checked.
 """
 
 from __future__ import annotations
@@ -10,69 +10,118 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from itertools import accumulate
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from penstock._messages import listed
+from penstock._messages import counted, listed, quoted
 from penstock._types import FloatArray
-from penstock.io import TableError
-from penstock.scale import _pieces
-from penstock.scale._pieces import (
-    Piece,
-    Source,
-    as_table,
-    brief,
-    check_array,
-    check_finite,
-    taking_missing,
-)
+from penstock.io import TableError, refuse_unknown
 
-__all__ = ["Piece", "Source", "as_table", "open_source", "read_piece", "taking_missing"]
-
+PIECE_BYTES = 32 << 20  # large enough that loading outweighs the scheduling, small enough that many fit into a worker
+_COLUMNS_AT_ONCE = 8  # pyarrow takes several times what it reads: all of a row group at once would not fit
+_TIME_TYPES = ("datetime", "timestamp", "timedelta", "duration", "period", "date", "time")
+_CHOOSE = "pass columns=[...] with the names of those to use"
 _ACCEPTED = (
-    "Pass the path of a Parquet file, a folder or list of them, a Dask array or dataframe, or a NumPy array, pandas or "
-    "polars DataFrame with folder=..."
+    "Pass the path of a Parquet file, a folder or list of them, a Dask array or dataframe, a NumPy array, or a pandas "
+    "or polars DataFrame"
 )
 
 
-def open_source(source: Any, *, columns: Sequence[str] | None = None, folder: str | Path | None = None) -> Source:
+@dataclass(frozen=True)
+class Piece:
+    """A row group of a Parquet file: what a reader can take out of it without reading the rest."""
+
+    label: str  # what messages call it: the file and which part of it
+    path: str
+    row_group: int
+    first_row: int
+    n_rows: int
+    columns: tuple[str, ...]
+
+    def load(self, *, takes_missing: bool = False) -> FloatArray:
+        """Load the rows, C-contiguous float64; raise `TableError` naming the label, row and column of a bad value."""
+        import pyarrow
+
+        with _named(self.label), _opened_parquet(Path(self.path)) as file:
+            if self.row_group >= file.num_row_groups:
+                raise self._changed()
+            rows = np.empty((self.n_rows, len(self.columns)))
+            for first in range(0, len(self.columns), _COLUMNS_AT_ONCE):
+                names = list(self.columns[first : first + _COLUMNS_AT_ONCE])
+                read = file.read_row_group(self.row_group, columns=names, use_threads=False)
+                if read.num_rows != self.n_rows or not set(names) <= set(read.column_names):
+                    raise self._changed()
+                for number, name in enumerate(names, first):
+                    rows[:, number] = read.column(name).cast(pyarrow.float64(), safe=False).to_numpy()
+        del read
+        pyarrow.default_memory_pool().release_unused()  # it would keep for later what a worker near its limit lacks now
+        _check_finite(rows, self.label, self.columns, takes_missing, self.first_row)
+        return rows
+
+    def _changed(self) -> TableError:
+        return TableError(f"{self.label}: the file was changed after it was opened as a source. Open the source again.")
+
+
+@dataclass(frozen=True)
+class Source:
+    """Rows in pieces."""
+
+    pieces: list[Piece]  # in the order of the rows
+    columns: list[str] | None  # names; None if there are none, or not all of them are texts
+    n_columns: int
+    # A hex digest that changes with the source: by the paths, sizes and times of change of files, the content of
+    # arrays, or Dask's token of a collection.
+    signature: str
+
+
+def open_source(
+    source: Any, folder: Path, cluster: Any, *, columns: Sequence[str] | None = None, takes_missing: bool = False
+) -> Source:
     """Open a source of rows in pieces, after all that can be checked without loading them.
 
     `source` is a Parquet file, a folder or list of such files (of which only the footers are read); a 2-D Dask array or
-    a Dask dataframe; a NumPy array, pandas or polars DataFrame, which is written in pieces to `folder`, for all workers
-    to read. `columns` are names, in this order; all if None.
+    a Dask dataframe, whose blocks tasks of the cluster write to `folder`; a NumPy array, pandas or polars DataFrame,
+    which is written there from here. `columns` are names, in this order; all if None.
 
-    Raises `TableError` if the rows cannot be used, with the file, row group and column as far as these are known.
-    Missing and infinite values are found when a piece is loaded, those of a table in memory at once.
+    Raises `TableError` if the rows cannot be used, with the file, row group and column as far as these are known. Bad
+    values in Parquet files are found when a piece is loaded.
     """
-    wish = _pieces.check_names(columns)
+    wish = _check_names(columns)
     if isinstance(source, str | os.PathLike):
         path = _path(source)
         if path.suffix == ".zarr" or (path / "zarr.json").is_file() or (path / ".zarray").is_file():
             raise TableError(f"{path} is a Zarr array. Pass dask.array.from_zarr({str(path)!r}).")
-        source = parquet_files(path) if path.is_dir() else [path]
+        source = _parquet_files(path) if path.is_dir() else [path]
     if isinstance(source, list | tuple):
-        return open_parquet([_listed_path(entry) for entry in source], wish)
-    if _pieces.is_instance_of(source, "dask.array", "Array"):
-        return open_dask_array(source, wish)
-    if _pieces.is_instance_of(source, "dask.dataframe", "DataFrame"):
-        return open_dask_frame(source, wish)
-    if isinstance(source, np.ndarray) or _pieces.is_frame(source):
-        return open_memory(source, wish, None if folder is None else Path(folder))
+        return _open_parquet([_listed_path(entry) for entry in source], wish)
+    if _is_instance_of(source, "dask.array", "Array") or _is_instance_of(source, "dask.dataframe", "DataFrame"):
+        return _open_dask(source, wish, folder, cluster, takes_missing)
+    if isinstance(source, np.ndarray | pd.DataFrame) or _is_instance_of(source, "polars", "DataFrame"):
+        return _open_memory(source, wish, folder, takes_missing)
     raise TableError(f"Rows cannot be taken from a {type(source).__module__}.{type(source).__name__}. {_ACCEPTED}.")
 
 
-def read_piece(given: Any, label: str, columns: Sequence[str] | None = None) -> FloatArray:
-    """Return the rows that a task was given: a piece of a file is loaded, a block that Dask computed is checked."""
-    if isinstance(given, Piece):  # by class: a DataFrame may well have a column named "load"
-        return given.load()
-    return as_table(given, label, columns)
+def _check_names(columns: Sequence[str] | None) -> list[str] | None:
+    """Return the names that were asked for as a list; raise if they cannot be meant."""
+    if columns is None:
+        return None
+    if isinstance(columns, str):
+        raise TableError(f"columns is a list of names; for one column pass columns=[{columns!r}].")
+    wish = list(columns)
+    if not all(isinstance(name, str) for name in wish):
+        raise TableError(f"columns is a list of names, texts each; got {wish!r:.200}.")
+    if not wish:
+        raise TableError("columns=[] leaves no column. Name at least one, or leave out columns to use all.")
+    _check_unique(wish, "columns=[...]")
+    return wish
 
 
 def _path(text: str | os.PathLike[str]) -> Path:
@@ -89,48 +138,80 @@ def _listed_path(entry: Any) -> Path:
         return _path(entry)
     raise TableError(
         f"A list is taken for paths of Parquet files, but it holds a {type(entry).__name__} ({entry!r:.80}). For rows "
-        f"in memory pass numpy.array(rows) with folder=..."
+        f"in memory pass numpy.array(rows)."
     )
 
 
-_COLUMNS_AT_ONCE = 8  # pyarrow takes several times what it reads: all of a row group at once would not fit
+def _is_instance_of(value: Any, module: str, name: str) -> bool:
+    """Tell whether a value is of a class whose package may be missing: what is not loaded cannot have made it."""
+    loaded = sys.modules.get(module)
+    return loaded is not None and isinstance(value, getattr(loaded, name))
 
 
-@dataclass(frozen=True)
-class ParquetPiece(Piece):
-    """One row group of a Parquet file, which is what a reader can take out of it without reading the rest."""
-
-    label: str
-    path: str
-    row_group: int
-    first_row: int
-    n_rows: int
-    columns: tuple[str, ...]
-
-    def load(self) -> FloatArray:
-        import pyarrow
-
-        with _named(self.label), _opened_parquet(Path(self.path)) as file:
-            if self.row_group >= file.num_row_groups:
-                raise self._changed()
-            table = np.empty((self.n_rows, len(self.columns)))
-            for first in range(0, len(self.columns), _COLUMNS_AT_ONCE):
-                names = list(self.columns[first : first + _COLUMNS_AT_ONCE])
-                read = file.read_row_group(self.row_group, columns=names, use_threads=False)
-                if read.num_rows != self.n_rows or not set(names) <= set(read.column_names):
-                    raise self._changed()
-                for number, name in enumerate(names, first):
-                    table[:, number] = read.column(name).cast(pyarrow.float64(), safe=False).to_numpy()
-        del read
-        pyarrow.default_memory_pool().release_unused()  # it would keep for later what a worker near its limit lacks now
-        check_finite(table, self.label, self.columns, self.first_row, f"row group {self.row_group}", "the file")
-        return table
-
-    def _changed(self) -> TableError:
-        return TableError(f"{self.label}: the file was changed after it was opened as a source. Open the source again.")
+def _signature(*facts: object) -> str:
+    """Compute a digest of facts that differ in their `repr`."""
+    return hashlib.blake2b(repr(facts).encode(errors="surrogateescape"), digest_size=16).hexdigest()
 
 
-def open_parquet(paths: Sequence[Path], wish: Sequence[str] | None) -> Source:
+# Columns and values: the checks that rows of every kind pass.
+
+
+def _chosen_positions(known: Sequence[str], wish: Sequence[str] | None, label: str) -> list[int]:
+    """Return the positions of the columns to use among those that there are; all if none were asked for."""
+    positions = {name: position for position, name in enumerate(known)}
+    refuse_unknown([name for name in wish or () if name not in positions], known, "columns", label)
+    if not known:
+        raise TableError(f"{label} has no columns. A detector needs at least one column of numbers.")
+    wanted = set(known if wish is None else wish)
+    _check_unique([name for name in known if name in wanted], label)
+    return list(range(len(known))) if wish is None else [positions[name] for name in wish]
+
+
+def _check_unique(names: Sequence[str], label: str) -> None:
+    """Raise if a name stands for two columns: which one is meant would be ambiguous."""
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise TableError(f"{label} has more than one column named {listed(repeated)}. Give each its own name.")
+
+
+def _raise_column_type(label: str, column: str, type_name: str) -> None:
+    """Raise for a column that holds no numbers, with the way out."""
+    if type_name.lower().startswith(_TIME_TYPES):
+        raise TableError(
+            f"{label}: column {quoted(column)} holds times ({type_name}), not measurements. Leave it out: {_CHOOSE}."
+        )
+    raise TableError(
+        f"{label}: column {quoted(column)} holds {type_name}, but a detector needs numbers. Encode it as numbers, or "
+        f"leave it out: {_CHOOSE}."
+    )
+
+
+def _check_finite(
+    rows: FloatArray, label: str, columns: Sequence[str], takes_missing: bool, first_row: int = 0
+) -> None:
+    """Raise if a value is infinite, or missing unless that is taken, naming the first."""
+    bad = np.isinf(rows) if takes_missing else ~np.isfinite(rows)
+    if not bad.any():
+        return
+    row, column = (int(index) for index in np.argwhere(bad)[0])
+    place = f"row {row:,}" if first_row == 0 else f"row {row:,} (row {first_row + row:,} of the whole)"
+    n_rows = counted(int(bad.any(axis=1).sum()), "row")
+    if np.isnan(rows[row, column]):
+        what = "no value (null or NaN)"
+        way_out = (
+            f"Missing values are not taken here: fill them, leave out such rows ({n_rows} here), or fit on one machine "
+            f"with detector.fit, which takes them."
+        )
+    else:
+        what = f"{rows[row, column]} (infinity)"
+        way_out = f"Replace such values by finite numbers, or leave out such rows ({n_rows} here)."
+    raise TableError(
+        f"{label}: {place}, column {quoted(columns[column])}, holds {what}, the first of "
+        f"{counted(int(bad.sum()), 'such value')} among {rows.size:,}. {way_out}"
+    )
+
+
+def _open_parquet(paths: Sequence[Path], wish: Sequence[str] | None) -> Source:
     """Open the row groups of these files, which must all have the same columns, in any order."""
     if not paths:
         raise TableError("The list of Parquet files is empty. Pass at least one path.")
@@ -146,18 +227,28 @@ def open_parquet(paths: Sequence[Path], wish: Sequence[str] | None) -> Source:
             own = _usable_columns(file.schema_arrow, str(path), wish)
             columns = columns or own
             _check_same_columns(own, columns, path, paths[0])
-            first_row = 0
-            for number in range(file.metadata.num_row_groups):
-                place, n_rows = f"{path}, row group {number}", file.metadata.row_group(number).num_rows
-                pieces.append(ParquetPiece(place, str(path.absolute()), number, first_row, n_rows, tuple(columns)))
-                first_row += n_rows
+            pieces += _row_groups(file, str(path), path, columns)
     assert columns is not None
-    _pieces.check_any_rows(pieces, str(paths[0]) if len(paths) == 1 else f"The list of {len(paths):,} Parquet files")
-    signature = _pieces.signature_of("parquet", columns, _pieces.file_facts(path.absolute() for path in paths))
-    return Source(pieces, columns, len(columns), signature)
+    _check_any_rows(pieces, str(paths[0]) if len(paths) == 1 else f"The list of {len(paths):,} Parquet files")
+    facts = [(str(path.absolute()), path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
+    return Source(pieces, columns, len(columns), _signature("parquet", columns, facts))
 
 
-def parquet_files(folder: Path) -> list[Path]:
+def _row_groups(file: Any, label: str, path: Path, columns: Sequence[str]) -> Iterator[Piece]:
+    first_row = 0
+    for number in range(file.metadata.num_row_groups):
+        n_rows = file.metadata.row_group(number).num_rows
+        yield Piece(f"{label}, row group {number}", str(path.absolute()), number, first_row, n_rows, tuple(columns))
+        first_row += n_rows
+
+
+def _check_any_rows(pieces: Sequence[Piece], label: str) -> None:
+    """Raise if there are no rows at all; single pieces may be empty."""
+    if not any(piece.n_rows for piece in pieces):
+        raise TableError(f"{label} has no rows. A detector needs some to be fitted to.")
+
+
+def _parquet_files(folder: Path) -> list[Path]:
     """List the visible Parquet files of a folder (no . or _ first) in natural order: part-2 before part-10."""
     files = [
         path for path in folder.iterdir() if path.suffix.lower() == ".parquet" and not path.name.startswith((".", "_"))
@@ -180,7 +271,7 @@ def _opened_parquet(path: Path) -> Iterator[Any]:
     try:
         from pyarrow import parquet
     except ImportError:
-        raise _pieces.missing_extra("Reading Parquet") from None
+        raise TableError("Reading Parquet needs the extra 'dask': pip install 'penstock[dask]'") from None
     with parquet.ParquetFile(path, page_checksum_verification=True) as file:
         yield file
 
@@ -201,36 +292,40 @@ def _named(label: str) -> Iterator[None]:
         raise TableError(f"{label}: the file may not be read here ({error}). Allow it to every worker.") from None
     except MemoryError as error:
         raise TableError(
-            f"{label}: does not fit into the memory of this worker, or is damaged ({brief(error)}). Write the file "
+            f"{label}: does not fit into the memory of this worker, or is damaged ({_brief(error)}). Write the file "
             f"with smaller row groups."
         ) from None
     except (OSError, ValueError, TypeError, KeyError, RuntimeError, OverflowError) as error:
         raise TableError(
-            f"{label}: damaged, or no Parquet table ({brief(error)}). Write the file again, or leave it out."
+            f"{label}: damaged, or no Parquet table ({_brief(error)}). Write the file again, or leave it out."
         ) from None
+
+
+def _brief(error: BaseException) -> str:
+    """Return the message of another package's error on one line of at most 150 characters."""
+    return " ".join(str(error).split())[:150]
 
 
 def _usable_columns(schema: Any, label: str, wish: Sequence[str] | None) -> list[str]:
     """Return the columns to use, all of numbers; what pandas stored as an index is used only if asked for."""
-    from pyarrow import types
+    from pyarrow import types as arrow_types
 
     known = list(schema.names)
     if wish is None:
         index = {name for name in (schema.pandas_metadata or {}).get("index_columns", []) if isinstance(name, str)}
         known = [name for name in known if name not in index]
-    chosen = [known[k] for k in _pieces.chosen_positions(known, wish, label)]
-    numeric = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean)
+    chosen = [known[k] for k in _chosen_positions(known, wish, label)]
+    numeric = (arrow_types.is_integer, arrow_types.is_floating, arrow_types.is_decimal, arrow_types.is_boolean)
     for name in chosen:
         kind = schema.field(name).type
         if not any(test(kind) for test in numeric):
-            _pieces.raise_column_type(label, name, str(kind))
+            _raise_column_type(label, name, str(kind))
     return chosen
 
 
 def _check_same_columns(own: Sequence[str], columns: Sequence[str], path: Path, first: Path) -> None:
-    known, wanted = set(own), set(columns)
-    missing = [name for name in columns if name not in known]
-    extra = [name for name in own if name not in wanted]
+    missing = [name for name in columns if name not in set(own)]
+    extra = [name for name in own if name not in set(columns)]
     if not missing and not extra:
         return
     differences = [f"lacks {listed(missing)}"] * bool(missing) + [f"has {listed(extra)} besides"] * bool(extra)
@@ -240,52 +335,137 @@ def _check_same_columns(own: Sequence[str], columns: Sequence[str], path: Path, 
     )
 
 
-@dataclass(frozen=True)
-class DaskPiece(Piece):
-    """One block of a Dask collection."""
-
-    label: str
-    n_rows: int | None
-    n_columns: int
-    columns: tuple[str, ...] | None
-    delayed: Any = field(repr=False)
-
-    def load(self) -> FloatArray:
-        """Compute the rows by Dask; not for use inside a task, which takes `delayed` as an argument instead."""
-        return as_table(self.delayed.compute(), self.label, self.columns, n_columns=self.n_columns)
+# Tables in memory and blocks of Dask are written to Parquet files.
 
 
-def open_dask_array(array: Any, wish: Sequence[str] | None) -> Source:
-    """Open the blocks of a 2-D Dask array, joined along the columns where these are in several chunks."""
-    label = "The Dask array"
-    check_array(array, label, wish)
-    whole_rows = array.rechunk({1: -1}) if array.numblocks[1] > 1 else array
-    sizes, n_columns = whole_rows.chunks[0], int(array.shape[1])
-    starts = accumulate(sizes, initial=0)
-    pieces: list[Piece] = []
-    for number, (start, size, block) in enumerate(zip(starts, sizes, whole_rows.to_delayed()[:, 0], strict=False)):
-        known, place = not np.isnan(start + size), f"block {number:,} of the Dask array"
-        place += f" (rows {int(start):,} to {int(start + size) - 1:,})" if known else ""
-        pieces.append(DaskPiece(place, None if np.isnan(size) else int(size), n_columns, None, block))
-    _pieces.check_any_rows(pieces, label)
-    return Source(pieces, None, n_columns, _pieces.signature_of("dask array", _token(array)))
+def _open_memory(table: Any, wish: Sequence[str] | None, folder: Path, takes_missing: bool) -> Source:
+    """Open the rows of an array or DataFrame, which are checked and written to `folder` at once."""
+    label = f"The {type(table).__module__.split('.')[0]} {type(table).__name__}"
+    if isinstance(table, np.ndarray):
+        _refuse_names(wish, label)
+    rows, columns = _rows_of(table, wish, label)
+    _check_finite(rows, label, columns, takes_missing)
+    digest = hashlib.blake2b(rows.data, digest_size=16).hexdigest()
+    signature = _signature("memory", columns, rows.shape, digest)
+    file = folder / f"{signature}.parquet"
+    _write(file, rows, columns)
+    with _opened_parquet(file) as opened:
+        pieces = list(_row_groups(opened, label, file, columns))
+    _check_any_rows(pieces, label)
+    return Source(pieces, _text_names(table, columns), len(columns), signature)
 
 
-def open_dask_frame(frame: Any, wish: Sequence[str] | None) -> Source:
-    """Open the partitions of a Dask dataframe; how many rows each has is not known before it is computed."""
-    label = "The Dask dataframe"
-    names = [str(name) for name in frame.columns]
-    positions = _pieces.chosen_positions(names, wish, label)
-    _pieces.check_frame_types(names, list(frame.dtypes), positions, label)
-    chosen = frame if wish is None else frame[[frame.columns[k] for k in positions]]
-    columns = tuple(names[k] for k in positions)
-    pieces: list[Piece] = [
-        DaskPiece(f"partition {number:,} of the Dask dataframe", None, len(columns), columns, block)
-        for number, block in enumerate(chosen.to_delayed())
+def _open_dask(collection: Any, wish: Sequence[str] | None, folder: Path, cluster: Any, takes_missing: bool) -> Source:
+    """Open the blocks of a 2-D Dask array or the partitions of a Dask dataframe; tasks write them to files.
+
+    A task cannot compute a block itself, since it would wait for other tasks while holding the thread they need: the
+    block is an argument. Blocks that are written already are not computed again.
+    """
+    if hasattr(collection, "columns"):
+        label, kind = "The Dask dataframe", "partition {} of the Dask dataframe"
+        known = [str(name) for name in collection.columns]
+        positions = _chosen_positions(known, wish, label)
+        blocks = collection[[collection.columns[position] for position in positions]].to_delayed()
+        columns = [known[position] for position in positions]
+    else:
+        label, kind = "The Dask array", "block {} of the Dask array"
+        _refuse_names(wish, label)
+        _check_shape(collection.shape, label)
+        blocks = collection.rechunk({1: -1}).to_delayed()[:, 0]  # columns may be in several chunks
+        columns = _numbers(collection.shape[1])
+    signature = _signature("dask", columns, _token(collection))
+    folder.mkdir(parents=True, exist_ok=True)
+    labels = [kind.format(number) for number in range(len(blocks))]
+    files = [folder / f"{signature}-{number}.parquet" for number in range(len(blocks))]
+    tasks = [
+        (block, label, columns, takes_missing, file)
+        for block, label, file in zip(blocks, labels, files, strict=True)
+        if not file.exists()
     ]
-    return Source(
-        pieces, _pieces.frame_names(chosen), len(columns), _pieces.signature_of("dask frame", columns, _token(frame))
-    )
+    cluster.run("taking rows from Dask", store_block, tasks)
+    pieces: list[Piece] = []
+    for own, file in zip(labels, files, strict=True):
+        with _opened_parquet(file) as opened:
+            pieces += _row_groups(opened, own, file, columns)
+    _check_any_rows(pieces, label)
+    return Source(pieces, _text_names(collection, columns), len(columns), signature)
+
+
+def store_block(block: Any, label: str, columns: Sequence[str], takes_missing: bool, file: Path) -> None:
+    """Task: check a computed block, and write it to its file.
+
+    What Dask says of a block before it is computed is a promise of the code that makes it.
+    """
+    rows, names = _rows_of(block, columns if hasattr(block, "columns") else None, label)
+    if len(names) != len(columns):
+        raise TableError(f"{label} has {len(names):,} columns, but {len(columns):,} were announced.")
+    _check_finite(rows, label, columns, takes_missing)
+    _write(file, rows, columns)
+
+
+def _rows_of(table: Any, wish: Sequence[str] | None, label: str) -> tuple[FloatArray, list[str]]:
+    """Return the rows of an array or DataFrame as float64, NaN where a value is missing, and the columns used."""
+    import pyarrow
+
+    try:
+        if _is_instance_of(table, "polars", "DataFrame"):
+            arrow = table.to_arrow()
+        elif isinstance(table, pd.DataFrame):
+            names = [str(name) for name in table.columns]
+            chosen = table.set_axis(names, axis=1).iloc[:, _chosen_positions(names, wish, label)]
+            arrow = pyarrow.Table.from_pandas(chosen, preserve_index=False)
+        else:
+            arrow = _array_as_arrow(table, label)
+    except (pyarrow.ArrowException, TypeError, ValueError) as error:
+        raise TableError(f"{label} is no table of numbers ({_brief(error)}).") from None
+    columns = _usable_columns(arrow.schema, label, wish)
+    rows = np.empty((arrow.num_rows, len(columns)))
+    for number, name in enumerate(columns):
+        rows[:, number] = arrow.column(name).cast(pyarrow.float64(), safe=False).to_numpy()
+    return rows, columns
+
+
+def _array_as_arrow(array: Any, label: str) -> Any:
+    import pyarrow
+
+    if isinstance(array, np.ma.MaskedArray):
+        array = np.ma.filled(array.astype(np.float64), np.nan)
+    values = np.asarray(array)
+    _check_shape(values.shape, label)
+    if values.dtype.kind == "f":
+        with np.errstate(over="ignore"):  # what is too large for float64 becomes inf, and is refused by name
+            values = values.astype(np.float64, copy=False)
+    return pyarrow.table(list(values.T), names=_numbers(values.shape[1]))
+
+
+def _numbers(n: int) -> list[str]:
+    return [str(number) for number in range(n)]
+
+
+def _refuse_names(wish: Sequence[str] | None, label: str) -> None:
+    if wish is not None:
+        raise TableError(
+            f"{label} has no column names, so {listed(wish)} (given as columns) cannot be found. Leave out columns, "
+            f"and pass an array of the wanted columns only."
+        )
+
+
+def _check_shape(shape: Sequence[float], label: str) -> None:
+    if len(shape) != 2:
+        raise TableError(
+            f"{label} has {counted(len(shape), 'dimension')} (shape {tuple(shape)}), but a table of rows × columns "
+            f"needs 2. For a single column use reshape(-1, 1)."
+        )
+    if np.isnan(shape[1]):
+        raise TableError(f"{label} has an unknown number of columns. Call its compute_chunk_sizes() first.")
+    if shape[1] == 0:
+        raise TableError(f"{label} has no columns. A detector needs at least one column of numbers.")
+
+
+def _text_names(table: Any, columns: list[str]) -> list[str] | None:
+    """Return the names of the columns, None unless all of the table's are texts, as for scikit-learn."""
+    has_names = hasattr(table, "columns") and all(isinstance(name, str) for name in table.columns)
+    return columns if has_names else None
 
 
 def _token(collection: Any) -> str:
@@ -295,92 +475,22 @@ def _token(collection: Any) -> str:
     return str(tokenize(collection))
 
 
-@dataclass(frozen=True)
-class ArrayPiece(Piece):
-    """Consecutive rows of a table that was in memory, in a file of their own."""
+def _write(path: Path, rows: FloatArray, columns: Sequence[str]) -> None:
+    """Write rows, wholly or not at all, under a name that tells their content; a file that is there is kept."""
+    import pyarrow
+    from pyarrow import parquet
 
-    label: str
-    path: str
-    first_row: int
-    n_rows: int
-    n_columns: int
-    columns: tuple[str, ...] | None
-
-    def load(self) -> FloatArray:
-        try:
-            table = np.load(self.path, allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
-            raise TableError(
-                f"{self.label}: {self.path} cannot be read ({brief(error)}). Open the source again with a folder "
-                f"that every worker can read under the same path."
-            ) from None
-        if table.shape != (self.n_rows, self.n_columns) or table.dtype != np.float64:
-            raise TableError(f"{self.label}: {self.path} is not what was written. Open the source again.")
-        check_finite(table, self.label, self.columns, self.first_row, "these rows", "the whole")
-        return np.ascontiguousarray(table)
-
-
-def open_memory(table: Any, wish: Sequence[str] | None, folder: Path | None) -> Source:
-    """Open the rows of an array or DataFrame, which are checked and written to `folder` at once."""
-    label = f"The {type(table).__module__.split('.')[0]} {type(table).__name__}"
-    columns, names, n_columns = _checked_columns(table, wish, label)
-    if folder is None:
-        raise TableError(
-            f"{label} lies in memory, where the workers cannot read it. Pass folder=..., a folder that all of them "
-            f"see, to which its rows are written in pieces."
-        )
-    pieces: list[Piece] = []
-    digests: list[str] = []
-    for start, stop in _row_runs(len(table), n_columns):
-        rows = _rows(table, start, stop, columns, label)
-        check_finite(rows, label, columns, start)
-        digests.append(hashlib.blake2b(np.ascontiguousarray(rows).data, digest_size=16).hexdigest())
-        path = _written(rows, folder.absolute() / f"rows-{start}-{digests[-1]}.npy")
-        own = f"{label}, rows {start:,} to {stop - 1:,}"
-        pieces.append(ArrayPiece(own, str(path), start, stop - start, n_columns, columns))
-    _pieces.check_any_rows(pieces, label)
-    return Source(pieces, names, n_columns, _pieces.signature_of("memory", len(table), columns, digests))
-
-
-def _checked_columns(
-    table: Any, wish: Sequence[str] | None, label: str
-) -> tuple[tuple[str, ...] | None, list[str] | None, int]:
-    """Check types; return the columns as messages call them, their names if these are texts, and their number."""
-    if not _pieces.is_frame(table):
-        check_array(table, label, wish)
-        return None, None, table.shape[1]
-    known = [str(name) for name in table.columns]
-    positions = _pieces.chosen_positions(known, wish, label)
-    columns = tuple(known[k] for k in positions)
-    _pieces.check_frame_types(known, list(table.dtypes), positions, label)
-    return columns, None if _pieces.frame_names(table) is None else list(columns), len(columns)
-
-
-def _row_runs(n_rows: int, n_columns: int) -> Iterator[tuple[int, int]]:
-    """Return where runs of rows begin and end, each of the size of a piece."""
-    step = max(1, _pieces.PIECE_BYTES // max(1, 8 * n_columns))
-    return ((start, min(start + step, n_rows)) for start in range(0, n_rows, step))
-
-
-def _rows(table: Any, start: int, stop: int, columns: tuple[str, ...] | None, label: str) -> FloatArray:
-    if columns is None:
-        return _pieces.array_table(table[start:stop], label)
-    rows = table.iloc[start:stop] if hasattr(table, "iloc") else table.slice(start, stop - start)
-    return _pieces.frame_table(rows, label, columns)
-
-
-def _written(rows: FloatArray, path: Path) -> Path:
-    """Write a piece under a name that tells its content, wholly or not at all; one that is there already is kept."""
-    draft = path.with_name(f"{path.name}.{os.getpid()}.part")
+    if path.exists():
+        return
+    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    table = pyarrow.table(list(rows.T), names=list(columns))
+    size = max(1, PIECE_BYTES // (8 * len(columns)))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if path.exists() and path.stat().st_size > rows.nbytes:
-            return path
-        with draft.open("wb") as file:
-            np.save(file, rows)
+        parquet.write_table(table, draft, row_group_size=size, compression="none", use_dictionary=False)
         draft.replace(path)
     except OSError as error:
+        raise TableError(f"{path} cannot be written ({error}). Make room, or pass another folder=...") from None
+    finally:
         with suppress(OSError):
             draft.unlink(missing_ok=True)
-        raise TableError(f"{path} cannot be written ({error}). Make room, or pass another folder=...") from None
-    return path

@@ -46,7 +46,7 @@ class LaidRows:
     @cached_property
     def frame(self) -> Frame:
         """The frame that all parts' trees share."""
-        return common_frame(self.low, self.high, open_array(self.space / "sample.npy"), self.n)
+        return common_frame(self.low, self.high, open_array(self.space / "laid" / "sample.npy"), self.n)
 
     def originals(self, *, merge: bool) -> IndexArray:
         """For each row the first one that equals it, or itself if copies are not merged."""
@@ -58,12 +58,7 @@ class LaidRows:
 
     def tree(self, cluster: Cluster) -> Tree:
         """Compute the spanning tree, or open it from its files."""
-        folder = self.space / "tree"
-        if not folder.exists():
-            grown = grow_tree(cluster, self)
-            save_arrays(folder, {"edges": grown.edges, "lengths": grown.lengths})
-        arrays = open_arrays(folder)
-        return Tree(arrays["edges"], arrays["lengths"])
+        return Tree(**self.space.keep("tree", lambda: vars(grow_tree(cluster, self))))
 
     def fitted_rows(self, kept: IndexArray) -> FloatArray:
         """Write the rows that are kept to a file, in the order of the table, and open it."""

@@ -1,4 +1,4 @@
-"""Fit `penstock.Detector` on a cluster, as `penstock.detectors.views.learn_composite` does on one machine.
+"""Fit `penstock.Detector` on a cluster, as it is fitted on one machine.
 
 To the last bit: sums are those of the same blocks of rows, medians are found exactly, and trees are exact. The driver
 holds a few numbers of each row, and never the rows.
@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from penstock._types import FloatArray, Tree
+from penstock._types import FloatArray, IndexArray, Tree
 from penstock.detectors import Copies, ViewsModel
 from penstock.detectors.views import (
     NO_STANDARDS,
@@ -39,25 +38,20 @@ from penstock.detectors.views import (
 )
 from penstock.factor.start import draw_seed, draws_from
 from penstock.graph.edges import tree_among
-from penstock.graph.partition import sample_distinct, sample_size
+from penstock.graph.partition import sample_size
 from penstock.scale.cluster import Cluster
 from penstock.scale.plan import Plan
-from penstock.scale.rows import Extent, Runs, cut_into_parts, joint_extent, load_rows, merge_sample_files
+from penstock.scale.rows import Extent, Runs, Samples, cut_into_parts, joint_extent, load_rows, read_column
 from penstock.scale.tree import LaidRows
 from penstock.scale.workspace import (
     Workspace,
     create_array,
     fill_rows,
     load_arrays,
-    map_arrays,
     open_array,
-    save_array,
     save_arrays,
 )
 
-_MOST_PICKED = 1024  # readings of a column near its median that are sent to the driver
-_FEWEST_BINS, _MOST_BINS = 16, 2048
-_STAGE = "looking for medians"
 _ARRAYS = [field.name for field in fields(Joining) if field.name != "search"]
 
 
@@ -65,8 +59,8 @@ def fit_views(
     cluster: Cluster, laid: LaidRows, random_state: Any, plan: Plan, copies: Copies, tree: Tree, *, keeps_files: bool
 ) -> ViewsModel:
     """Return the model of rows that are cut into parts."""
-    runs = Runs.settled(laid.space / "runs.json", cluster, laid.n, plan)
-    views, parts = ViewsFit(runs, laid, plan, copies).learn(tree, random_state)
+    runs = Runs.settled(laid.space, cluster, laid.n, plan)
+    views, parts = ViewsFit(runs, laid, plan, copies).fit(tree, random_state)
     model = ViewsModel(copies, tree, views, parts)
     return model if keeps_files else model.in_memory()
 
@@ -80,7 +74,7 @@ class ViewsFit:
     plan: Plan
     copies: Copies
 
-    def learn(self, tree: Tree, random_state: Any) -> tuple[Composite, FloatArray]:
+    def fit(self, tree: Tree, random_state: Any) -> tuple[Composite, FloatArray]:
         """Compute the views, and the parts of all rows, given the spanning tree of all rows.
 
         Large arrays are in files, and rows are searched by the trees of parts.
@@ -96,84 +90,89 @@ class ViewsFit:
         log = join_rows(encoded, log_tree, sampled.times)
         views = Composite(encoding, plain, log, sampled, margins, NO_STANDARDS)
         views, parts = views.on_their_scale(self._raw(plain, log), self.copies.copy_of)
-        plain = _in_files(space / "model" / "plain", views.plain, self.laid.search(kept))
-        log = _in_files(space / "model" / "logged", views.logged, logged.search(np.arange(logged.n)))
+        plain = _in_files(space, "model-plain", views.plain, self.laid.search(kept))
+        log = _in_files(space, "model-logged", views.logged, logged.search(np.arange(logged.n)))
         return replace(views, plain=plain, logged=log), parts
 
     def _encoding(self) -> LogEncoding:
-        """Learnt from all rows, copies and all."""
-        laid, folder = self.laid, self.laid.space / "encoding"
-        if not folder.exists():
-            file, n, low, high = laid.space / "rows.npy", laid.n, laid.low, laid.high
+        """Fitted to all rows, copies and all."""
+        file, n, low, high = self.laid.space / "rows.npy", self.laid.n, self.laid.low, self.laid.high
+
+        def make() -> dict[str, Any]:
             unit = unit_of(low, high)
             sums = self.runs.each("adding up columns", add_units, file, n, unit)
             mean = np.concatenate(sums).sum(axis=0) / n
             sums = self.runs.each("adding up squares", add_squares, file, n, unit, mean)
             spread = np.sqrt(np.concatenate(sums).sum(axis=0) / n)
-            lower, upper = middle_values(self.runs, file, n, low, high)
-            save_arrays(folder, vars(encoding_of(low, high, (lower / unit + upper / unit) / 2, spread)))
-        return LogEncoding(**load_arrays(folder))
+            lower, upper = middle_values(self.runs.cluster, file, len(low))
+            return vars(encoding_of(low, high, (lower / unit + upper / unit) / 2, spread))
+
+        return LogEncoding(**self.laid.space.keep("encoding", make, in_memory=True))
 
     def logged_rows(self) -> LaidRows:
         """Encode the different rows, in a folder of their own that is laid out as that of all rows."""
         space, kept, m = Workspace(self.laid.space / "logged"), self.copies.kept, len(self.copies.kept)
-        if not (space / "sample.npy").exists():
-            (space / "samples").mkdir(parents=True, exist_ok=True)
+
+        def make() -> dict[str, Any]:
+            space.folder.mkdir(exist_ok=True)
             create_array(space / "rows.npy", (m, len(self.laid.low)))
-            size = sample_size(self.plan.n_parts)
-            files = [space / "samples" / f"{start}.npy" for start in self.runs.starts(m)]
-            common = self.laid.space / "encoding", space / "rows.npy", size
-            found = self.runs.each(
-                "encoding rows", encode, self.laid.fitted_file(kept), m, *common, apart=[(file,) for file in files]
-            )
+            samples = Samples(space / "samples", sample_size(self.plan.n_parts))
+            common = self.laid.space / "encoding", space / "rows.npy", samples
+            found = self.runs.each("encoding rows", encode, self.laid.fitted_file(kept), m, *common)
             extent = joint_extent(found)
-            save_arrays(space / "range", {"low": extent.minimum, "high": extent.maximum})
-            merge_sample_files(files, size, space / "sample.npy")
+            return samples.merge() | {"low": extent.minimum, "high": extent.maximum}
+
+        laid = space.keep("laid", make, in_memory=True)
         parts = cut_into_parts(_encoded_too(self.runs.cluster), space, self.plan, merge_copies=True)
-        return LaidRows(space, parts, m, **load_arrays(space / "range"))
+        return LaidRows(space, parts, m, laid["low"], laid["high"])
 
     def _margins(self, logged: LaidRows) -> Margins:
-        """Learnt from all rows, copies and all."""
+        """Fitted to all rows, copies and all."""
         space, n = self.laid.space, self.laid.n
-        done, empty, bins = space / "margins", space / "empty-bins", space / "bins"
         file, encoding = space / "rows.npy", space / "encoding"
-        if not bins.exists():
+
+        def count() -> dict[str, Any]:
             nothing = empty_bins(n, logged.low, logged.high)
-            save_arrays(empty, vars(nothing))
-            found = self.runs.each("counting readings", count_bins, file, n, encoding, empty)
-            save_arrays(bins, vars(with_counts(nothing, np.sum(found, axis=0))))
-        if not done.exists():
-            sums = self.runs.each("adding up surprises", add_surprises, file, n, encoding, bins)
-            usual = with_usual(Margins(**load_arrays(bins)), np.concatenate(sums).sum(axis=0))
-            save_arrays(done, vars(usual))
-        return Margins(**load_arrays(done))
+            save_arrays(space / "empty-bins", vars(nothing))
+            found = self.runs.each("counting readings", count_bins, file, n, encoding, space / "empty-bins")
+            return vars(with_counts(nothing, np.sum(found, axis=0)))
+
+        def add() -> dict[str, Any]:
+            sums = self.runs.each("adding up surprises", add_surprises, file, n, encoding, space / "bins")
+            return vars(with_usual(Margins(**bins), np.concatenate(sums).sum(axis=0)))
+
+        bins = space.keep("bins", count, in_memory=True)
+        return Margins(**space.keep("margins", add, in_memory=True))
 
     def _draws(self, encoded: FloatArray, random_state: Any) -> Sampling:
-        folder = self.laid.space / "draws"
-        if not folder.exists():
+        def make() -> dict[str, Any]:
             rng = np.random.default_rng(draw_seed(draws_from(random_state)))
             drawn = draw_nodes(encoded, self.copies.copy_of, rng)
-            save_arrays(folder, {field.name: getattr(drawn, field.name) for field in fields(Sampling)})
-        return Sampling(**load_arrays(folder))
+            return {field.name: getattr(drawn, field.name) for field in fields(Sampling)}
+
+        return Sampling(**self.laid.space.keep("draws", make, in_memory=True))
 
     def _raw(self, plain: Joining, logged: Joining) -> tuple[FloatArray, ...]:
         """Compute what `Composite.own_raw` gives; the views that look at rows themselves do so in tasks."""
-        space = self.laid.space
-        done, folder, m = space / "values.npy", space / "values", len(plain.own)
-        if not done.exists():
+        space, m = self.laid.space, len(plain.own)
+
+        def make() -> dict[str, Any]:
+            folder = space / "looked-at"  # the longest step: finished runs are kept
             folder.mkdir(exist_ok=True)
-            files = [folder / f"{start}.npy" for start in self.runs.starts(m)]
-            common = space / "logged" / "rows.npy", m, space / "draws", space / "margins"
-            self.runs.each("looking at rows", view, *common, apart=[(file,) for file in files])
-            save_array(done, np.concatenate([np.load(file) for file in files]))
-            shutil.rmtree(folder, ignore_errors=True)
-        coarse, fine, marginal = (np.ascontiguousarray(values) for values in open_array(done).T)
-        return coarse, fine, plain.values(plain.own_places()), logged.values(logged.own_places()), marginal
+            common = space / "logged" / "rows.npy", m, space / "draws", space / "margins", folder
+            runs = [load_arrays(run) for run in self.runs.each("looking at rows", view, *common)]
+            shutil.rmtree(folder)
+            return {name: np.concatenate([run[name] for run in runs]) for name in runs[0]}
+
+        views = space.keep("views", make)
+        joined = plain.values(plain.own_places()), logged.values(logged.own_places())
+        return views["coarse"], views["fine"], *joined, views["marginal"]
 
 
-def _in_files(folder: Path, joining: Joining, search: Any) -> Joining:
+def _in_files(space: Workspace, name: str, joining: Joining, search: Any) -> Joining:
     """Return the joining with its arrays in files, for workers to open instead of being sent, and another search."""
-    return replace(joining, search=search, **map_arrays(folder, {name: getattr(joining, name) for name in _ARRAYS}))
+    arrays = space.keep(name, lambda: {name: getattr(joining, name) for name in _ARRAYS})
+    return replace(joining, search=search, **arrays)
 
 
 def _encoded_too(cluster: Cluster) -> Cluster:
@@ -193,13 +192,11 @@ def add_squares(file: Path, start: int, stop: int, unit: FloatArray, mean: Float
     return sums_of_squares(load_rows(file, start, stop), unit, mean)
 
 
-def encode(
-    file: Path, start: int, stop: int, encoding: Path, encoded_file: Path, sampled: int, sample_file: Path
-) -> Extent:
-    """Task: encode a run of rows into its place, leave a sample of it in a file, and return its extent."""
+def encode(file: Path, start: int, stop: int, encoding: Path, encoded_file: Path, samples: Samples) -> Extent:
+    """Task: encode a run of rows into its place, leave a sample of it, and return its extent."""
     encoded = LogEncoding(**load_arrays(encoding)).apply(load_rows(file, start, stop))
     fill_rows(encoded_file, start, encoded)
-    save_array(sample_file, sample_distinct(encoded, sampled))
+    samples.draw(start, encoded)
     return Extent.of(encoded)
 
 
@@ -215,83 +212,28 @@ def add_surprises(file: Path, start: int, stop: int, encoding: Path, bins: Path)
     return sums_of_surprises(Margins(**load_arrays(bins)), rows)
 
 
-def view(encoded_file: Path, start: int, stop: int, draws: Path, margins: Path, file: Path) -> None:
-    """Task: the coarse, fine and marginal views of a run of fitted rows, each as if it came last."""
-    if file.exists():
-        return
-    encoded, nothing = load_rows(encoded_file, start, stop), np.zeros(stop - start)
-    at_home = Places(np.arange(start, stop), nothing, nothing)
-    coarse, fine = Sampling(**load_arrays(draws)).values(encoded, at_home)
-    marginal = Margins(**load_arrays(margins)).values(encoded, encoded, nothing + 1.0)
-    save_array(file, np.column_stack([coarse, fine, marginal]))
+def view(encoded_file: Path, start: int, stop: int, draws: Path, margins: Path, folder: Path) -> Path:
+    """Task: the coarse, fine and marginal views of a run of fitted rows, each as if it came last, in a folder."""
+    run = folder / str(start)
+    if not run.exists():
+        encoded, nothing = load_rows(encoded_file, start, stop), np.zeros(stop - start)
+        at_home = Places(np.arange(start, stop), nothing, nothing)
+        coarse, fine = Sampling(**load_arrays(draws)).values(encoded, at_home)
+        marginal = Margins(**load_arrays(margins)).values(encoded, encoded, nothing + 1.0)
+        save_arrays(run, {"coarse": coarse, "fine": fine, "marginal": marginal})
+    return run
 
 
-Keys = NDArray[np.uint64]
-_LAST = np.iinfo(np.uint64).max
-_SIGN = np.uint64(1 << 63)
+def middle_values(cluster: Cluster, file: Path, n_columns: int) -> FloatArray:
+    """Find the two values in the middle of each column, (2, p); the same one twice if the number of rows is odd."""
+    groups = np.array_split(np.arange(n_columns), min(n_columns, cluster.n_threads))
+    found = cluster.run("looking for medians", middle_of_columns, [(file, group) for group in groups])
+    return np.concatenate(found, axis=1)
 
 
-def middle_values(runs: Runs, file: Path, n: int, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Find the two values in the middle of each column (the same one if n is odd), given the columns' ranges.
-
-    Numbers are counted by whole ones in the same order, of which each column has as many as there are numbers between
-    its ends. Counting readings in bins tells in which the middle is; that one is cut into bins in turn, until few
-    readings are left.
-    """
-    first, second, columns = (n - 1) // 2, n // 2, np.arange(len(low))
-    least, most = keys_of(low), keys_of(high)
-    below, inside = np.zeros(len(low), dtype=np.int64), np.full(len(low), n)
-    bins = max(_FEWEST_BINS, min(_MOST_BINS, runs.n_rows // 64))  # keeps results of tasks smaller than their rows
-    while ((inside > _MOST_PICKED) & (least < most)).any():
-        counts = np.zeros((len(low), bins), dtype=np.int64)
-        for some in runs.each(_STAGE, count_keys, file, n, least, most, bins):
-            counts += some
-        ends = counts.cumsum(axis=1)
-        chosen = (ends <= (first - below)[:, None]).sum(axis=1)
-        inside = counts[columns, chosen]
-        below += ends[columns, chosen] - inside
-        widths = bin_widths(least, most, bins)
-        steps = chosen.astype(np.uint64) * widths
-        room = np.minimum(widths - np.uint64(1), most - least - steps)
-        least, most = least + steps, least + steps + room
-    found = runs.each(_STAGE, pick_keys, file, n, least, most)
-    above = np.min([next_one for _, next_one in found], axis=0)
-    middle = np.empty((2, len(low)), dtype=np.uint64)
-    for d in columns:
-        picked = np.sort(np.concatenate([keys[d] for keys, _ in found])) if least[d] < most[d] else least[[d]]
-        for place, rank in enumerate((first - below[d], second - below[d])):
-            middle[place, d] = picked[min(rank, len(picked) - 1)] if rank < inside[d] else above[d]
-    lower, upper = np.where(middle & _SIGN, middle ^ _SIGN, ~middle).view(np.float64)  # keys back to floats
-    return lower, upper
-
-
-def keys_of(values: FloatArray) -> Keys:
-    """Map floats to whole numbers in the same order, one for each float that exists."""
-    bits = (values + 0.0).view(np.uint64)  # there is but one zero
-    return np.where(bits & _SIGN, ~bits, bits | _SIGN)
-
-
-def bin_widths(least: Keys, most: Keys, bins: int) -> Keys:
-    """Compute how many keys make one of so many bins, the first from `least`, the last to `most`."""
-    return (most - least) // np.uint64(bins) + np.uint64(1)
-
-
-def count_keys(file: Path, start: int, stop: int, least: Keys, most: Keys, bins: int) -> NDArray[np.uint32]:
-    """Count each column's keys in bins, (p, bins)."""
-    counts = np.zeros((len(least), bins), dtype=np.uint32)
-    widths = bin_widths(least, most, bins)
-    for d, column in enumerate(load_rows(file, start, stop).T):
-        keys = keys_of(column)
-        inside = keys[(keys >= least[d]) & (keys <= most[d])]
-        counts[d] = np.bincount(((inside - least[d]) // widths[d]).astype(np.intp), minlength=bins)
-    return counts
-
-
-def pick_keys(file: Path, start: int, stop: int, least: Keys, most: Keys) -> tuple[list[Keys], Keys]:
-    """Return each column's keys from `least` to `most`, unless these are the same, and the next one above."""
-    picked, above = [], np.full(len(least), _LAST)
-    for d, column in enumerate(load_rows(file, start, stop).T):
-        keys = keys_of(column)
-        above[d] = keys[keys > most[d]].min(initial=_LAST)
-        picked.append(keys[(keys >= least[d]) & (keys <= most[d])] if least[d] < most[d] else keys[:0])
-    return picked, above
+def middle_of_columns(file: Path, columns: IndexArray) -> FloatArray:
+    """Task: the two values in the middle of some columns; one column at a time is in memory."""
+    n = len(open_array(file))
+    ranks = [(n - 1) // 2, n // 2]
+    found = [np.partition(read_column(file, column), ranks)[ranks] for column in columns]
+    return np.column_stack(found) + 0.0  # there is but one zero

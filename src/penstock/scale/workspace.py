@@ -13,7 +13,7 @@ import pickle
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,6 +65,20 @@ class Workspace:
                 f"this one."
             )
 
+    def keep(self, name: str, make: Callable[[], Mapping[str, Any]], *, in_memory: bool = False) -> dict[str, Any]:
+        """Return the arrays of a step of the job, from its folder; a step that is not done yet is done now.
+
+        This is how a job goes on after its driver was lost: what `make` returned once is not made again. Arrays are
+        read from their files as they are used, or loaded into memory.
+        """
+        if not (self / name).exists():
+            save_arrays(self / name, make())
+        return load_arrays(self / name) if in_memory else open_arrays(self / name)
+
+    def keep_numbers(self, name: str, make: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
+        """Return plain numbers as `keep` does arrays."""
+        return {key: value.item() for key, value in self.keep(name, make).items()}
+
 
 @contextmanager
 def open_workspace(folder: str | Path | None) -> Iterator[Workspace]:
@@ -103,7 +117,7 @@ def save_arrays(folder: Path, arrays: Mapping[str, Any]) -> None:
     draft.mkdir(parents=True)
     try:
         for name, values in arrays.items():
-            np.save(draft / f"{name}.npy", np.ascontiguousarray(values), allow_pickle=False)
+            np.save(draft / f"{name}.npy", np.asarray(values, order="C"), allow_pickle=False)
         draft.rename(folder)
     except OSError:
         if not folder.exists():  # else another run of the same task was quicker, with the same content
@@ -119,12 +133,6 @@ def open_array(path: Path) -> Any:
     """
     values = np.load(path, allow_pickle=False, mmap_mode=None if _is_empty(path) else "c")
     return values.view(np.ndarray)
-
-
-def map_arrays(folder: Path, arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """Save arrays in a folder, and open them from there."""
-    save_arrays(folder, arrays)
-    return open_arrays(folder)
 
 
 def pickle_by_path(thing: Any) -> bytes:

@@ -81,7 +81,7 @@ def simulate_hydropower(
     vary : bool, default False
         Whether the seed also draws the events: which of 34 faults and 6 look-alikes happen, when, to which unit and
         how strongly, slow and propagating faults among them. Otherwise they are the same for every seed. Use it to
-        judge a method, so that it is not tuned to one set of faults.
+        assess a method, so that it is not tuned to one set of faults.
     faults : bool, default True
         False leaves the faults out; all else, look-alikes too, is the same.
     dropouts : bool, default True

@@ -1,4 +1,4 @@
-"""Turn scores into flags: a threshold learnt score by score on a stream, or from all scores at once."""
+"""Turn scores into flags: a threshold that follows a stream score by score, or from all scores at once."""
 
 from penstock.thresholds.base import Threshold, pack_threshold, parse_threshold, unpack_threshold
 from penstock.thresholds.basic import (

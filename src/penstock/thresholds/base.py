@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 
+from penstock._parameters import Bounds, check_bounds
 from penstock._types import BoolArray, FloatArray
 from penstock.registry import THRESHOLDS, did_you_mean, find_threshold, parameter_names, threshold_class
 from penstock.storage import Fields, Record, read_fields
@@ -24,11 +25,11 @@ class Threshold(BaseEstimator, ABC):  # type: ignore[misc]
     """A threshold that learns from a stream of scores; high means anomalous.
 
     A score is flagged if it is above `value`, the threshold known *before* it came. While there are too few scores,
-    `value` is NaN and nothing is flagged. A NaN score is never flagged and not learnt; an infinite one is an error.
-    Parameters are checked at the first score. `set_params` discards what was learnt with other parameters.
+    `value` is NaN and nothing is flagged. A NaN score is never flagged and not taken in; an infinite one is an error.
+    Parameters are checked at the first score. `set_params` discards what was fitted with other parameters.
 
-    A subclass stores its parameters in `__init__` and does nothing else there; it implements `_check_parameters`,
-    `_fewest_scores`, `_begin` and `_learn`, and, if it learns, `_fields`, `_state` and `_restore`.
+    A subclass stores its parameters in `__init__` and does nothing else there; it declares their `_bounds`,
+    implements `_fewest_scores`, `_begin` and `_learn`, and, if it has a memory, `_fields`, `_state` and `_restore`.
 
     Examples
     --------
@@ -38,13 +39,14 @@ class Threshold(BaseEstimator, ABC):  # type: ignore[misc]
     (True, [False, True, False, True])
     """
 
+    _bounds: ClassVar[Bounds] = {}
     _fields: ClassVar[Fields] = {}  # of `_state`
     _begun = False
     _value = math.nan
 
-    @abstractmethod
     def _check_parameters(self) -> None:
-        """Raise a ValueError if a parameter is out of bounds."""
+        """Raise a ValueError if a parameter is out of bounds: those declared, and how they go together."""
+        check_bounds(self)
 
     @abstractmethod
     def _fewest_scores(self) -> int:
@@ -62,7 +64,7 @@ class Threshold(BaseEstimator, ABC):  # type: ignore[misc]
         """Count a NaN, where positions are counted."""
 
     def _state(self) -> dict[str, Any]:
-        """Return what was learnt, in copies."""
+        """Return the memory, in copies."""
         return {}
 
     def _restore(self, state: dict[str, Any], record: Record) -> None:
@@ -100,12 +102,12 @@ class Threshold(BaseEstimator, ABC):  # type: ignore[misc]
         return np.array(found, dtype=np.float64), np.array(flags, dtype=np.bool_)
 
     def calibrate(self, scores: ArrayLike) -> float:
-        """Return the value after all these scores, as learnt by a fresh copy."""
-        judge = self.fresh()
-        judge.update_many(scores)
-        if math.isnan(judge.value):
-            raise self._too_few(scores, judge._fewest_scores())
-        return float(judge.value)
+        """Return the value after all these scores, as a fresh copy finds it."""
+        copy = self.fresh()
+        copy.update_many(scores)
+        if math.isnan(copy.value):
+            raise self._too_few(scores, copy._fewest_scores())
+        return float(copy.value)
 
     def fresh(self) -> Self:
         """Return a copy with the same parameters and no memory."""
@@ -113,14 +115,14 @@ class Threshold(BaseEstimator, ABC):  # type: ignore[misc]
         return copy
 
     def set_params(self, **params: Any) -> Self:
-        """Change parameters, and discard what was learnt with the old ones."""
+        """Change parameters, and discard what was fitted with the old ones."""
         super().set_params(**params)
         if params:
             self._begun, self._value = False, math.nan
         return self
 
     def get_state(self) -> dict[str, Any]:
-        """Return what was learnt, as numbers, None and NumPy arrays, for `set_state` with the same parameters."""
+        """Return the memory, as numbers, None and NumPy arrays, for `set_state` with the same parameters."""
         if self._begun:
             return self._state()
         empty = self.fresh()

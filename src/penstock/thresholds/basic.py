@@ -11,12 +11,12 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from penstock._parameters import check_number, check_whole_number
+from penstock._parameters import Bounds, check_number, number, whole
 from penstock._types import FloatArray
 from penstock.storage import Fields, Record
 from penstock.thresholds.base import Threshold
 
-_LARGEST_LEARNT = 1e140  # squares of what is far beyond it would overflow
+_LARGEST_KEPT = 1e140  # squares of what is far beyond it would overflow
 _LARGEST_N = 2_000_000
 
 Contamination = float | Literal["auto"] | Threshold
@@ -90,6 +90,11 @@ def _three_sigma(scores: FloatArray) -> float:
     return float(min(2.0 * (low * 0.5 + min(limit, 1e6) * half_range), np.finfo(np.float64).max))
 
 
+def _finite_or_infinite(name: str, value: object) -> None:
+    if not (isinstance(value, float) and math.isinf(value)):
+        check_number(name, value)
+
+
 class Fixed(Threshold):
     """Flag scores above a given value; learn nothing.
 
@@ -109,9 +114,7 @@ class Fixed(Threshold):
     def __init__(self, value: float) -> None:
         self.value = value
 
-    def _check_parameters(self) -> None:
-        if not (isinstance(self.value, float) and math.isinf(self.value)):
-            check_number("value", self.value)
+    _bounds: ClassVar[Bounds] = {"value": _finite_or_infinite}
 
     def _fewest_scores(self) -> int:
         return 0
@@ -131,16 +134,16 @@ class Fixed(Threshold):
 class MeanDeviation(Threshold):
     """Flag scores above mean + k·sd of all the scores that were not flagged before (Welford's recursion).
 
-    Flagged scores are not learnt: after a lasting shift to a higher level everything is flagged. Where levels move, use
-    `RollingQuantile`. How many scores are flagged depends on their distribution: with k = 3, 0.1 % of Gaussian scores,
-    but 1.8 % of exponential ones, and more once those are left out.
+    Flagged scores are not taken in: after a lasting shift to a higher level everything is flagged. Where levels move,
+    use `RollingQuantile`. How many scores are flagged depends on their distribution: with k = 3, 0.1 % of
+    Gaussian scores, but 1.8 % of exponential ones, and more once those are left out.
 
     Parameters
     ----------
     k : float ≥ 0
         How many standard deviations (of the population: divided by n) above the mean.
     min_scores : int ≥ 2
-        So many are learnt before any is flagged. Scores beyond ±1e140 are judged but never learnt.
+        So many are taken in before any is flagged. Scores beyond ±1e140 are compared but never taken in.
 
     Examples
     --------
@@ -155,9 +158,7 @@ class MeanDeviation(Threshold):
         self.k = k
         self.min_scores = min_scores
 
-    def _check_parameters(self) -> None:
-        check_number("k", self.k, least=0.0)
-        check_whole_number("min_scores", self.min_scores, least=2)
+    _bounds: ClassVar[Bounds] = {"k": number(0.0), "min_scores": whole(2)}
 
     def _fewest_scores(self) -> int:
         return self.min_scores
@@ -167,7 +168,7 @@ class MeanDeviation(Threshold):
         self._squares = 0.0  # the sum of squared distances from the mean
 
     def _learn(self, score: float, flagged: bool) -> None:
-        if flagged or not -_LARGEST_LEARNT <= score <= _LARGEST_LEARNT:
+        if flagged or not -_LARGEST_KEPT <= score <= _LARGEST_KEPT:
             return
         self._count = count = self._count + 1
         step = score - self._mean
@@ -232,8 +233,10 @@ class TopN(Threshold):
             raise self._too_few(scores, self.n + 1)
         return midway(float(listed[-1]), float(listed[-2]))
 
+    _bounds: ClassVar[Bounds] = {"n": whole(1)}
+
     def _check_parameters(self) -> None:
-        check_whole_number("n", self.n, least=1)
+        super()._check_parameters()
         if self.n > _LARGEST_N:
             raise ValueError(f"n must be at most {_LARGEST_N:,}, as each takes 150 bytes; got {self.n}.")
 

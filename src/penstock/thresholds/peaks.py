@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock._parameters import check_share, check_switch, check_whole_number
+from penstock._parameters import Bounds, check_share, check_switch, whole
 from penstock._types import FloatArray
 from penstock.storage import LARGEST_WHOLE, Fields, Record, StorageError
 from penstock.thresholds.base import LARGEST, Threshold
@@ -26,7 +26,7 @@ class PeaksOverThreshold(Threshold):
     score above z is flagged and changes nothing; one between t and z is a new peak, and the tail is fitted again;
     others only count.
 
-    **What differs from the paper.** As flagged scores are not learnt, the peaks lack their own upper end: fitted as
+    **What differs from the paper.** As flagged scores are not taken in, the peaks lack their own upper end: fitted as
     they are, the tail seems shorter each time and the threshold sinks; false alarms are 3 to 5 times `rate` after
     50,000 scores, 6 to 10 times after 200,000, and rising. So the fit also counts, for every score that was not
     flagged, the rate/(1 − rate) false alarms to be expected, as excesses known only to be above the threshold then.
@@ -47,7 +47,7 @@ class PeaksOverThreshold(Threshold):
     level : float in (0, 1)
         t is the ⌈level·n_calibration⌉-th smallest of the calibration scores.
     n_calibration : int ≥ 1/(1 − level)
-        How many scores are learnt before any is flagged.
+        How many scores are taken in before any is flagged.
     max_peaks : int ≥ 10
         Only so many of the latest peaks are kept. With a peak, the scores that came since the peak before it are
         forgotten too: n and N both count from just after the last forgotten peak.
@@ -94,12 +94,16 @@ class PeaksOverThreshold(Threshold):
     def tail(self) -> ParetoTail | None:
         return self._tail if self._begun else None
 
+    _bounds: ClassVar[Bounds] = {
+        "rate": check_share,
+        "level": check_share,
+        "n_calibration": whole(1),
+        "max_peaks": whole(10),
+        "expect_alarms": check_switch,
+    }
+
     def _check_parameters(self) -> None:
-        check_share("rate", self.rate)
-        check_share("level", self.level)
-        check_whole_number("n_calibration", self.n_calibration, least=1)
-        check_whole_number("max_peaks", self.max_peaks, least=10)
-        check_switch("expect_alarms", self.expect_alarms)
+        super()._check_parameters()
         if self.rate >= 1 - self.level:
             raise ValueError(
                 f"rate must be below 1 − level, as the threshold lies beyond the level; got rate = {self.rate:g} and "
@@ -218,7 +222,7 @@ class DriftingPeaks(PeaksOverThreshold):
 
     Siffer, Fouque, Termier and Largouët (KDD 2017). The threshold, `value`, follows the scores: it is that mean plus
     the threshold for the difference. It follows drift that is slow compared with `depth`; after a sudden lasting rise
-    the mean stops, and everything is flagged, because flagged scores are not learnt.
+    the mean stops, and everything is flagged, because flagged scores are not taken in.
 
     False alarms on independent scores of one distribution are as said in `PeaksOverThreshold`. Each score costs a sum
     over `depth` numbers, exactly rounded, so that equal scores have equal differences.
@@ -259,9 +263,7 @@ class DriftingPeaks(PeaksOverThreshold):
         super().__init__(rate, level, n_calibration, max_peaks, expect_alarms)
         self.depth = depth
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_whole_number("depth", self.depth, least=1)
+    _bounds: ClassVar[Bounds] = {"depth": whole(1)}
 
     def _fewest_scores(self) -> int:
         return self.depth + self.n_calibration

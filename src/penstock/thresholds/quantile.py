@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from penstock._parameters import check_share, check_switch, check_whole_number
+from penstock._parameters import Bounds, check_share, check_switch, optional, whole
 from penstock.storage import Fields, Record
 from penstock.thresholds.base import Threshold, check_not_infinite
 
@@ -24,7 +24,7 @@ class RollingQuantile(Threshold):
     probability of exactly ⌊(n+1)·rate⌋/(n+1): never more than `rate`, and less by less than 1/(n+1). Ties make it
     smaller. Until the window is full the verdicts are independent; after that neighbours are related.
 
-    All scores are learnt, flagged or not: after a lasting shift everything is flagged for about rate·window scores,
+    All scores are taken in, flagged or not: after a lasting shift everything is flagged for about rate·window scores,
     then the new level is the normal one.
 
     Parameters
@@ -51,20 +51,18 @@ class RollingQuantile(Threshold):
         self.window = window
         self.min_scores = min_scores
 
+    _bounds: ClassVar[Bounds] = {"rate": check_share, "window": whole(1), "min_scores": optional(whole(1))}
+
     def _check_parameters(self) -> None:
-        check_share("rate", self.rate)
+        super()._check_parameters()
         if self.rate < _LOWEST_RATE:
             raise ValueError(f"rate must be at least {_LOWEST_RATE:g}; got {self.rate!r}.")
-        check_whole_number("window", self.window, least=1)
         if self.window < fewest_for(self.rate):
             raise ValueError(
                 f"window = {self.window} is too short for rate = {self.rate:g}: so few scores know no value that is "
                 f"exceeded so seldom. It must be at least {fewest_for(self.rate)}, or the rate higher."
             )
-        if self.min_scores is None:
-            return
-        check_whole_number("min_scores", self.min_scores, least=1)
-        if self.min_scores > self.window:
+        if self.min_scores is not None and self.min_scores > self.window:
             raise ValueError(f"min_scores = {self.min_scores} scores never fit into window = {self.window}.")
 
     def _fewest_scores(self) -> int:
@@ -123,7 +121,7 @@ def fewest_for(rate: float) -> int:
 class ConformalPValue(RollingQuantile):
     """Flag a score whose conformal p-value, p = (1 + #{remembered scores ≥ it})/(1 + #remembered), is at most `rate`.
 
-    p ≤ rate just where the score is above the ⌈(n+1)(1 − rate)⌉-th smallest of the n remembered: with everything learnt
+    p ≤ rate just where the score is above the ⌈(n+1)(1 − rate)⌉-th smallest of the n remembered: with everything kept
     these are the verdicts of `RollingQuantile`, with the same guarantee. This class also has p.
 
     Parameters
@@ -131,7 +129,7 @@ class ConformalPValue(RollingQuantile):
     rate, window, min_scores :
         As in `RollingQuantile`; the default of `min_scores` is the fewest with which p ≤ rate is possible.
     learn_flagged : bool
-        The guarantee needs flagged scores to be learnt too. Without them anomalies do not hide those that follow, but
+        The guarantee needs flagged scores to be taken in too. Without them anomalies do not hide those that follow, but
         the remembered scores lack their own upper end, and the share of false alarms grows without bound.
 
     Examples
@@ -149,12 +147,10 @@ class ConformalPValue(RollingQuantile):
         super().__init__(rate, window, min_scores)
         self.learn_flagged = learn_flagged
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_switch("learn_flagged", self.learn_flagged)
+    _bounds: ClassVar[Bounds] = {"learn_flagged": check_switch}
 
     def p_value(self, score: float) -> float:
-        """Return the p-value of a score among those remembered now; it is not learnt. NaN for NaN, and 1 among none."""
+        """Return the p-value of a score among those remembered, without taking it in; NaN for NaN, and 1 among none."""
         if not math.isfinite(score):
             check_not_infinite(score)
             return math.nan
