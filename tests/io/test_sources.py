@@ -618,7 +618,6 @@ def test_what_cannot_be_followed(tmp_path: Path) -> None:
     for path, message in (
         (None, "needs a file"),
         (tmp_path / "a.gz", "packed"),
-        (tmp_path, f"{tmp_path} is a folder"),
         (tmp_path / "missing" / "a.csv", "There is no folder"),
         (tmp_path / "pipe", "pipe is not a regular file"),
     ):

@@ -13,6 +13,7 @@ try:
     from penstock.cli._console import CommandError, printable
     from penstock.cli.alarms import alarms
     from penstock.cli.bench import bench
+    from penstock.cli.compare import compare
     from penstock.cli.detect import detect, fit, score
     from penstock.cli.label import label
     from penstock.cli.look import look
@@ -39,7 +40,7 @@ penstock fit sample/plant.csv --until 2015-09-12 --model unit2.penstock
 penstock watch sample/plant.csv --model unit2.penstock --output verdicts.jsonl
 """
 _GROUPS = {
-    "A file": ("open", "look", "detect", "fit", "score", "label"),
+    "A file": ("open", "look", "detect", "compare", "fit", "score", "label"),
     "Live": ("watch", "serve", "alarms", "refit", "model"),
     "Sample data, and studies": ("simulate", "bench"),
 }
@@ -53,6 +54,7 @@ app = typer.Typer(
 app.command("open")(open_)
 app.command()(look)
 app.command()(detect)
+app.command()(compare)
 app.command()(fit)
 app.command()(score)
 app.command()(label)

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -31,11 +32,19 @@ from penstock.cli._console import (
 from penstock.cli._data_text import data_lines, doubt_lines, print_data
 from penstock.cli._options import chosen_options, place_of, plain_errors
 from penstock.cli._summary import method_lines, note_lines, summary_lines
-from penstock.detection import METHODS, Findings, FitPlan, Model, ScorePlan, make_detector
+from penstock.detection import METHODS, Findings, FitPlan, Model, ScorePlan, make_detector, read_failures
 from penstock.detection.model import FitRows
 from penstock.detectors import SeriesDetector, cluster_plan
 from penstock.io import ReadLog, file_of_address, files_of, is_address
-from penstock.options import DetectOptions, FitOptions, LookOptions, MethodParameters, ScoreOptions, errors_name
+from penstock.options import (
+    DetectOptions,
+    FitOptions,
+    LookOptions,
+    MethodParameters,
+    ReadingOptions,
+    ScoreOptions,
+    errors_name,
+)
 from penstock.registry import AUTO
 from penstock.report import (
     FINDINGS_ENDINGS,
@@ -49,6 +58,7 @@ from penstock.report import (
     summarize,
     write_findings,
     write_incidents,
+    write_new,
     write_scores,
 )
 from penstock.thresholds import parse_threshold
@@ -76,6 +86,63 @@ def run_look(context: typer.Context) -> int:
     with _working(context) as (stages, _):
         data = plan.using(stages).look(_source(context))
     print_data(data, json=context.params["json"], everything=context.params["all"])
+    return 0
+
+
+def run_compare(context: typer.Context) -> int:
+    from penstock.project.compare import compare_sources, compared_in_words
+    from penstock.project.folder import table_of
+
+    path = context.params["output"]
+    refuse_existing([path] if path else [], context.params["overwrite"])
+    with plain_errors(context):
+        options = _options(context, LookOptions)
+        _files_read(context.params["source"])
+    with _working(context) as (stages, _):
+        read = partial(table_of, options=replace(options, progress=stages))
+        pairs = {name: context.params[name[:-1]] or () for name in ("periods", "units")}
+        found = compare_sources(_source(context), read, **pairs)
+        if path is not None:
+            write_new(path, [found.to_csv(index=False).encode()], overwrite=context.params["overwrite"])
+    if context.params["json"]:
+        print_text(as_json(plain(found)))
+    elif not context.params["quiet"]:
+        print_text("\n".join(map(printable, [compared_in_words(found), *_compared_lines(found)])))
+    return 0
+
+
+def _compared_lines(found: Any) -> list[str]:
+    """Return the tags that differ, as a table."""
+    rows = found[found["differs"]]
+    if not len(rows):
+        return []
+    width = max(len("tag"), *map(len, rows["tag"]))
+    lines = ["", f"{'tag':<{width}}  {'first':>10}  {'second':>10}  {'change':>10}  since"]
+    for row in rows.itertuples():
+        since = "all the time" if row.since is None else str(row.since)
+        lines.append(f"{row.tag:<{width}}  {row.first:>10.4g}  {row.second:>10.4g}  {row.change:>+10.4g}  {since}")
+    return lines
+
+
+def run_past(context: typer.Context) -> int:
+    from json import dumps
+
+    from penstock.explain import read_labels
+    from penstock.live.options import AlarmRules
+    from penstock.project.results import known_periods
+    from penstock.project.trial import past_alarms, table_for_model
+
+    given = context.params
+    with _working(context) as (stages, _):
+        rules = AlarmRules(**chosen_options(AlarmRules, context))
+        rules.check()
+        options = ScoreOptions(**_with_signs(chosen_options(ReadingOptions, context)), progress=stages)
+        table = table_for_model(given["model"], _source(context), options)
+        labels = read_labels(given["labels"]) if given["labels"] else []
+        marks = known_periods([each for each in labels if each.holds], read_failures(given["failures"]), table)
+        stages("scoring row by row")
+        found = past_alarms(table, given["model"], rules, marks)
+    print_text(dumps(found, indent=2) if given["json"] else "\n".join([found["sentence"], *found["alarms"]]))
     return 0
 
 
@@ -139,9 +206,7 @@ def _options(context: typer.Context, job: type[AnyOptions]) -> AnyOptions:
         given["parameters"] = chosen_options(MethodParameters, context)
     if "threshold" in given:
         given["threshold"] = _threshold(given["threshold"])
-    for name in ("separator", "thousands"):
-        if name in given:
-            given[name] = _SEPARATORS.get(given[name], given[name])
+    given = _with_signs(given)
     if ("fault_values" in given or "unknown_values" in given) and "label" not in given:
         raise ValueError("--fault-value and --unknown-value need --label, the column that holds these values.")
     return job(**given)
@@ -156,6 +221,12 @@ def _threshold(text: str) -> Any:
         if not 0 < share <= 0.5:
             raise ValueError(f"a share of the rows must be above 0 and at most 0.5; got {text}. Or mean fixed:{text}?")
         return share
+
+
+def _with_signs(given: dict[str, Any]) -> dict[str, Any]:
+    """Return options with "tab" and "space" as the signs that they mean."""
+    signs = {name: _SEPARATORS.get(given[name], given[name]) for name in ("separator", "thousands") if name in given}
+    return given | signs
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""`penstock alarms report`: how much the alarms of a record ask of operators."""
+"""`penstock alarms`: how much alarms ask of operators, and what rules would have done in the past."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from penstock.cli._options import chosen_options, plain_errors, with_options
+from penstock.cli._options import Sources, chosen_options, plain_errors, with_options
 from penstock.live.options import AlarmRules
+from penstock.options import ReadingOptions
 
 alarms = typer.Typer(help="Alarms of a record.", no_args_is_help=True)
 
@@ -50,6 +51,28 @@ def report(
     known = {name: None if isinstance(value, float) and isnan(value) else value for name, value in vars(load).items()}
     print_text(dumps(known, indent=2) if json else "\n".join(_lines(file, record, load, operators)))
     return 0
+
+
+@alarms.command()
+@with_options(AlarmRules, ReadingOptions)
+def past(
+    context: typer.Context,
+    source: Sources,
+    model: Annotated[Path, typer.Option("--model", "-m", help="As 'penstock fit' wrote it.", path_type=Path)],
+    labels: Annotated[
+        Path | None, typer.Option("--labels", help="What people said of incidents: faults are marks.", path_type=Path)
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="The same as JSON.")] = False,
+    **options: Any,
+) -> int:
+    """Say which alarms a model and rules would have raised on the rows of a table, as 'penstock watch' would.
+
+    With --failures or --labels, how many of them are on what is known. The table is read as that of the model was,
+    unless options say otherwise. Exit code 0: done; 2: the table or an option is wrong.
+    """
+    from penstock.cli._run_detect import run_past
+
+    return run_past(context)
 
 
 def _lines(file: Path, record: Any, load: Any, operators: int) -> list[str]:

@@ -15,11 +15,12 @@ from penstock.cli._console import CommandError, StopSignals, print_text, printab
 from penstock.cli._options import chosen_options, plain_errors, with_options
 from penstock.live.options import AlarmRules, AssetOptions, ServeOptions
 
+_Test = Annotated[bool, typer.Option("--test", help="Show the first row of each asset as it is understood, and end.")]
 _Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.", rich_help_panel="Service")]
 
 
 @with_options(AssetOptions, ServeOptions, AlarmRules, tables={"asset": AssetOptions})
-def serve(context: typer.Context, quiet: _Quiet = False, **options: Any) -> int:
+def serve(context: typer.Context, quiet: _Quiet = False, test: _Test = False, **options: Any) -> int:
     r"""Watch assets live: rows in from files and over HTTP, alarms that people can work with on a page.
 
     penstock serve --model unit1.penstock --input unit1.csv
@@ -31,6 +32,8 @@ def serve(context: typer.Context, quiet: _Quiet = False, **options: Any) -> int:
         chosen = _options(context)
         if chosen.add_token is not None or chosen.remove_token is not None:
             return _change_tokens(chosen)
+        if test:
+            return _test(chosen)
         return _run(chosen, quiet=quiet)
 
 
@@ -70,6 +73,24 @@ def _change_tokens(options: ServeOptions) -> int:
         return 0
     finally:
         store.close()
+
+
+def _test(options: ServeOptions) -> int:
+    """Show the first row of each asset, or why there is none; exit code 2 if one has none."""
+    from penstock.project.trial import first_row
+
+    options.check()
+    failed = False
+    for name, asset in options.assets.items():
+        try:
+            found = first_row(asset)
+        except (ValueError, OSError) as error:
+            failed = True
+            print_text(printable(f"{name}: {error}"))
+            continue
+        readings = ", ".join(f"{each['name']} {each['value']}" for each in found["readings"])
+        print_text(printable(f"{name}: {found['time'] or 'without time'}, score {found['score']}: {readings}"))
+    return 2 if failed else 0
 
 
 def _run(options: ServeOptions, *, quiet: bool) -> int:

@@ -36,6 +36,7 @@ from penstock.io._combine import (
 from penstock.io._layout import GZIP, PARQUET, ZIPPED, kind_of_file
 from penstock.io._text import Read, TextOptions, TextSource, most_cells, read_alike, read_text
 from penstock.io._time_texts import is_time, with_dates
+from penstock.io.feeds import by_numbers
 from penstock.io.table import ReadLog, TableError
 from penstock.io.times import as_texts
 
@@ -105,12 +106,7 @@ def _tables_in(folder: Path) -> tuple[list[Path], list[str]]:
                 continue
             is_table = entry.name.lower().removesuffix(".gz").endswith(_ENDINGS) and entry.is_file()
             (files if is_table else others).append(entry.name)
-    return [folder / name for name in sorted(files, key=_by_numbers)], sorted(others)
-
-
-def _by_numbers(name: str) -> list[tuple[int, int, str]]:
-    """Return a key by which numbers in names count as numbers."""
-    return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in re.split(r"(\d+)", name)]
+    return [folder / name for name in sorted(files, key=by_numbers)], sorted(others)
 
 
 def _tables_below(folder: Path, depth: int = 0) -> tuple[list[Path], list[str]]:
@@ -120,7 +116,7 @@ def _tables_below(folder: Path, depth: int = 0) -> tuple[list[Path], list[str]]:
             f"{folder} is a Delta or Iceberg table, of which some files may be out of date. Export it as plain Parquet."
         )
     files, others = _tables_in(folder)
-    for name in sorted(others, key=_by_numbers):
+    for name in sorted(others, key=by_numbers):
         below = folder / name
         if name.startswith("_") or below.is_symlink() or not below.is_dir() or depth >= _DEEPEST:
             continue

@@ -1,6 +1,7 @@
 """Read bytes as they come, cut them into lines, and mark a place to go on from.
 
-A feed is a pipe, a file, a packed file, or a file that grows and is rotated, by rename or by truncation.
+A feed is a pipe, a file, a packed file, a file that grows and is rotated, by rename or by truncation, or a folder that
+files come to.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ HEAD = 4096  # bytes at the beginning of a file, and before a place in it, that 
 ADVICE = "Give the input that was watched with this --state, or begin with an empty --state folder."
 _PIECE = 1 << 12  # bytes unpacked at once, which a call that fails loses
 _PLACES = 64  # of a file that are looked at
+_FOLLOWED = (".csv", ".txt", ".tsv", ".dat", ".json", ".jsonl", ".ndjson")  # of the files of a folder
 LONGEST = 1_000_000  # bytes; a longer line is not a row of a table
 # plant.csv.1, plant.csv-20260314, plant.csv.2026-03-14_10: names that logrotate and Python's handlers give to plant.csv
 _ROTATED_ENDING = re.compile(r"[.\-_]\d[\d.\-_T:]*")
@@ -370,6 +372,10 @@ class FollowFeed(Feed):
         assert self._descriptor is not None
         if file != self._path:
             self._queue_later_files()
+        return self._go_to(mark)
+
+    def _go_to(self, mark: Mark) -> tuple[int, bytes]:
+        assert self._descriptor is not None
         self._offset = mark.offset
         self._head = os.pread(self._descriptor, mark.head_length, 0)
         os.lseek(self._descriptor, self._offset, os.SEEK_SET)
@@ -434,6 +440,69 @@ class FollowFeed(Feed):
         for descriptor in self._queue:
             os.close(descriptor)
         self._queue.clear()
+
+
+class FolderFeed(FollowFeed):
+    """The text files of a folder, one after the other in order of their names; the last of them may grow.
+
+    A file that comes later with a name before that of the one that is read is not read any more.
+    """
+
+    def __init__(self, folder: Path, *, wait: bool = True) -> None:
+        super().__init__(folder, wait=wait)
+        self._last = ""  # the file that is read
+
+    def read(self) -> bytes | None:
+        if self._descriptor is None:
+            self.next_file()
+        if self._descriptor is None:
+            time.sleep(self._pause)
+            return None
+        return super().read()
+
+    def mark(self, offset: int, tail: bytes) -> dict[str, Any]:
+        return {**super().mark(offset, tail), "file": self._last}
+
+    def continue_from(self, state: dict[str, Any]) -> tuple[int, bytes]:
+        """Go on in the file of the mark; with the next one if it was taken away."""
+        name = state.get("file") if isinstance(state, dict) else None
+        if not isinstance(name, str) or Path(name).name != name:
+            raise InputError(f"This state does not belong to the folder {self.name}. {ADVICE}")
+        mark, self._last = Mark.restore({key: of for key, of in state.items() if key != "file"}, self.name), name
+        file = self._path / name
+        if mark.inode is None or not file.exists():
+            return 0, b""
+        if not mark.is_in(file):
+            raise InputError(f"{file} is not as it was before byte {mark.offset:,}, up to which it was read. {ADVICE}")
+        self._begin(_opened(file))
+        return self._go_to(mark)
+
+    def _queue_later_files(self) -> None:
+        later = self._later()
+        opened = _opened(self._path / later[0]) if later else None
+        if opened is not None:
+            self._last = later[0]
+            self._queue = [opened]
+
+    def _has_successor(self) -> bool:
+        return bool(self._later())
+
+    def _later(self) -> list[str]:
+        """Return the names of the files after this one that have something in them."""
+        with suppress(FileNotFoundError), os.scandir(self._path) as entries:
+            found = [each.name for each in entries if each.name.lower().endswith(_FOLLOWED) and each.stat().st_size]
+            after = by_numbers(self._last)
+            return sorted((each for each in found if by_numbers(each) > after and each[0] != "."), key=by_numbers)
+        return []
+
+
+def by_numbers(name: str) -> list[tuple[int, int, str]]:
+    """Return a key by which numbers in names count as numbers.
+
+    >>> sorted(["day10.csv", "day9.csv"], key=by_numbers)
+    ['day9.csv', 'day10.csv']
+    """
+    return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in re.split(r"(\d+)", name)]
 
 
 def _lines_all_over(descriptor: int) -> list[bytes]:
@@ -502,8 +571,10 @@ def open_feed(path: Path | None, *, follow: bool = False, wait: bool = True) -> 
         if follow:
             raise InputError("--follow needs a file, not standard input (a pipe is followed to its end anyway).")
         return PipeFeed(sys.stdin.fileno())
+    if path.is_dir() and follow:
+        return FolderFeed(path, wait=wait)
     if path.is_dir():
-        raise InputError(f"{path} is a folder; give a file in it.")
+        raise InputError(f"{path} is a folder; give a file in it, or follow it (--follow).")
     packed = path.suffix == ".gz"
     if not follow:
         if packed:

@@ -285,6 +285,14 @@ class MqttInput(Input):
             client.disconnect()
             client.loop_stop()
 
+    def forget(self) -> None:
+        """Let the broker forget the session, which it would keep messages for."""
+        client = mqtt_client(self._parts, self._client_id, clean=True)
+        with suppress(OSError):
+            _connect(client, self._parts)
+            client.disconnect()
+        client.loop_stop()
+
 
 class KafkaInput(Input):
     """Read all partitions of a topic. The store has the offsets: each message counts once."""

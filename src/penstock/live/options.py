@@ -252,7 +252,7 @@ class AssetOptions:
     model: _ModelFile = None
     threshold: _Threshold = None
     input: Annotated[
-        Path | None, _in("--input", "A file that grows, CSV or JSON lines, followed through rotation.")
+        Path | None, _in("--input", "A file that grows, CSV or JSON lines, or a folder of them, by name.")
     ] = None
     time: _Time = None
     timezone: Timezone = None

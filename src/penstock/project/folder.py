@@ -26,12 +26,13 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.detection import (
     DataSummary,
     Failure,
     Findings,
+    FitPlan,
     Model,
     detect,
     fit_model,
@@ -40,11 +41,15 @@ from penstock.detection import (
     read_failures,
 )
 from penstock.explain import Label, new_label_id, read_labels
-from penstock.io import ReadLog, files_of, is_address
+from penstock.io import ReadLog, Table, files_of, is_address
 from penstock.live.alarm_files import append_record
 from penstock.options import FitOptions, LookOptions, Option, described
+from penstock.project.compare import compare_sources
 from penstock.registry import did_you_mean
 from penstock.storage import remove_leftovers, replace_file
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SETTINGS, LABELS, FAILURES, LIVE = "penstock.toml", "labels.jsonl", "failures.csv", "live.toml"
 _FOLDERS = ("data", "models", "reports", "results")
@@ -310,6 +315,18 @@ class Project:
 
     # Work.
 
+    def table(self, **given: Any) -> Table:
+        """Return the table of the sources, before anything is made of it."""
+        return table_of(self._source(), LookOptions(**self.options(only=LookOptions), **given))
+
+    def compare(self, *, periods: Sequence[str] = (), units: Sequence[str] = (), **given: Any) -> pd.DataFrame:
+        """Compare two periods, or two units: see `compare_periods` and `compare_units`."""
+
+        def read(source: str | list[str]) -> Table:
+            return table_of(source, LookOptions(**self.options(only=LookOptions), **given))
+
+        return compare_sources(self._source(), read, periods=periods, units=units)
+
     def look(self, **given: Any) -> DataSummary:
         """Say what is understood of the data, as `penstock.look` does."""
         return look(self._source(), **self.options(only=LookOptions), **given)
@@ -359,6 +376,12 @@ def opened_project(folder: str | os.PathLike[str]) -> Iterator[Project]:
         if not lock(file.fileno()):
             raise ProjectError(f"{project.folder} is open already, in another 'penstock open'.")
         yield project
+
+
+def table_of(source: str | list[str], options: LookOptions) -> Table:
+    """Return a table as `look` and `detect` read it."""
+    plan = FitPlan.of(options)
+    return plan.periods.read_from(plan.reading.read(source, plan.progress, reader=options.reader))
 
 
 def file_key(source: str) -> Any:

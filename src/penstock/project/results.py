@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from penstock._messages import counted, duration_in_words, spelled_by
-from penstock.detection import NO_LONGER_FITS, DataSummary, Findings, rows_of_period
-from penstock.explain import FAULT, NORMAL, SENSOR_DEFECT, Label
-from penstock.io import Table, TableError, read_table
-from penstock.live import Monitor, WatchOptions
-from penstock.live.alarm_files import read_alarms
-from penstock.live.alarm_records import ALARM, NO_DATA
-from penstock.live.options import AlarmRules
+from penstock._messages import duration_in_words, spelled_by
+from penstock.detection import NO_LONGER_FITS, DataSummary, Failure, Findings, rows_of_period
+from penstock.explain import FAULT, SENSOR_DEFECT, Label
+from penstock.io import Table, read_table
 from penstock.options import FitOptions, described
-from penstock.project.folder import Project, file_key
+from penstock.project.compare import units_of
+from penstock.project.folder import file_key
 from penstock.report import incident_records, plain
 
 _SPARK = 48  # points of the small curve of a tag
 _MOST_EVENTS = 100
-_DAY = 86_400.0  # seconds: an alarm so long before a fault is a warning of it
 _FLAGS = {name: option.flags for name, _, option in described(FitOptions)}
 
 
@@ -121,6 +115,7 @@ def look_document(data: DataSummary, table: Table, cures: Cures) -> dict[str, An
         "plan": list(data.plan),
         "notes": [each.message for each in data.other_notes],
         "roles": data.roles,
+        "sisters": units_of(table),
     }
 
 
@@ -206,89 +201,12 @@ def _apart(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     return any(_seconds(a["end"]) < _seconds(b["start"]) for a, b in ((one, other), (other, one)))
 
 
-def compare_periods(table: Table, first: str, second: str) -> pd.DataFrame:
-    """Say how tags differ between two periods, the one that differs most first.
-
-    Use it to see what a repair, a season or an overhaul changed. It compares the middles of each tag alone: that two
-    tags no longer fit together is found by `penstock.detect` with the first period as `train_periods`.
-
-    Parameters
-    ----------
-    table : Table
-        Of `penstock.io.read_table`.
-    first, second : "START..END"
-        As in `exclude_periods` of `penstock.detect`.
-
-    Returns
-    -------
-    DataFrame
-        One row per tag with numbers: tag, the medians (first, second), change, and apart: the change in units of the
-        range that nine tenths of the first period's readings lie in, NaN where that has no width.
-
-    Examples
-    --------
-    >>> from penstock.io import read_table
-    >>> table = read_table({"flow": [1.0, 2.0, 3.0, 7.0, 8.0, 9.0], "head": [5.0, 6.0, 7.0, 5.0, 6.0, 7.0]})
-    >>> compare_periods(table, "0..2", "3..5")[["tag", "change"]].values.tolist()
-    [['flow', 6.0], ['head', 0.0]]
-    """
-    rows = [rows_of_period(table, each) for each in (first, second)]
-    for mine, words in zip(rows, (first, second), strict=True):
-        if not mine.any():
-            raise TableError(f"There is no row in {words}.")
-    numbers = table.values.select_dtypes("number")
-    with np.errstate(invalid="ignore"):
-        one, other = (numbers[mine] for mine in rows)
-        width = one.quantile(0.95) - one.quantile(0.05)
-        found = pd.DataFrame({"tag": numbers.columns, "first": one.median().array, "second": other.median().array})
-        found["change"] = found["second"] - found["first"]
-        found["apart"] = found["change"] / width.where(width > 0).array
-    moved = found["apart"].abs().where(found["apart"].notna(), np.where(found["change"].abs() > 0, np.inf, -1.0))
-    return found.iloc[np.argsort(-moved.to_numpy(), kind="stable")].reset_index(drop=True)
-
-
-def past_alarms(
-    table: Table, model: Path, rules: AlarmRules, marks: Sequence[tuple[float, float]] = ()
-) -> dict[str, Any]:
-    """Return what a live service with this model and these rules would have done with the rows of a table.
-
-    marks : the first and last second of what is known to be a fault.
-
-    The rows go through `penstock.live.Monitor`, as `penstock watch` does it.
-    """
-    if table.time is None or table.alignment is not None or table.group is not None:
-        raise TableError("This is known only of tables with times, one clock and no groups.")
-    with tempfile.TemporaryDirectory() as folder:
-        rows, alarms = Path(folder) / "plant.csv", Path(folder) / "alarms.jsonl"
-        frame = table.values.set_axis(table.time.as_unit("us"), axis=0)
-        frame.to_csv(rows, index_label=table.time_name)
-        options = WatchOptions(input=rows, model=model, alarms=alarms, output=Path(folder) / "verdicts.jsonl")
-        Monitor(options, rules=rules).run(lambda: False)
-        changes = read_alarms(alarms).changes if alarms.stat().st_size else []
-    raised = [each.alarm for each in changes if each.kind == "raised" and each.alarm is not None]
-    times = [alarm.since for alarm in raised if alarm.about == ALARM and alarm.known_as != NORMAL]
-    hits = sum(any(since - _DAY <= at <= until for since, until in marks) for at in times)
-    words = f"With these rules: {counted(len(times), 'alarm')} in {duration_in_words(_span(table.time))}"
-    words += f", {hits} of them on your marks." if marks else "."
-    no_data = sum(alarm.about == NO_DATA for alarm in raised)
-    if no_data:
-        words += f" {no_data:,} times it would have said that rows are missing."
-    index = pd.to_datetime(times, unit="s")
-    if table.time.tz is not None:
-        index = index.tz_localize("UTC").tz_convert(table.time.tz).tz_localize(None)
-    return {"sentence": words, "alarms": index.floor("s").astype(str).tolist(), "on_marks": hits}
-
-
-def _span(time: pd.DatetimeIndex) -> float:
-    return float((time[-1] - time[0]).total_seconds())
-
-
-def known_periods(project: Project, table: Table) -> list[tuple[float, float]]:
-    """Return the periods that people called a fault or a defect, and those of the log of failures, in seconds."""
-    marks = [(each.since, each.until) for each in project.labels if each.reason in (FAULT, SENSOR_DEFECT)]
+def known_periods(labels: Sequence[Label], failures: Sequence[Failure], table: Table) -> list[tuple[float, float]]:
+    """Return the periods that people called a fault or a defect, and those of a log of failures, in seconds."""
+    marks = [(each.since, each.until) for each in labels if each.reason in (FAULT, SENSOR_DEFECT)]
     if table.time is None:
         return marks
-    for each in project.failures:
+    for each in failures:
         times = table.time[rows_of_period(table, (each.start, each.end))]
         marks += [(times[0].timestamp(), times[-1].timestamp())] if len(times) else []
     return marks

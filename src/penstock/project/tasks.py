@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from penstock.detection import Findings, Model
-from penstock.io import Table, TableError
-from penstock.live.options import AlarmRules
+from penstock.detection import Findings
+from penstock.io import Table
+from penstock.live.options import AlarmRules, AssetOptions
+from penstock.project.compare import compared_in_words
 from penstock.project.folder import Project, ProjectError
 from penstock.project.notebook import notebook_json
 from penstock.project.results import (
     Cures,
     TableCache,
-    compare_periods,
     error_document,
     findings_document,
     known_periods,
     look_document,
-    past_alarms,
 )
+from penstock.project.trial import first_row, past_alarms
 from penstock.report import chart_data, plain, write_findings, write_html, write_incidents, write_new
 
 EXPORTS = {
@@ -33,8 +33,7 @@ EXPORTS = {
     "notebook": "penstock.ipynb",
 }
 _log = logging.getLogger("penstock.open")
-_HEAD_ROWS = 200  # lines of a file that a test reads
-_HEAD_BYTES = 4_000_000
+COMPARISON = "comparison.csv"
 
 
 class Desk:
@@ -123,21 +122,22 @@ class Desk:
 
     def table(self) -> Table:
         """Return the table that is read, as it is in memory if it has not changed."""
-        self.project.look(reader=self._cache, progress=self._progress)
-        assert self._cache.table is not None
-        return self._cache.table
+        return self.project.table(reader=self._cache, progress=self._progress)
 
-    def compare(self, first: str, second: str) -> dict[str, Any]:
-        """Compare two periods."""
-        return {"first": first, "second": second, "tags": plain(compare_periods(self.table(), first, second))}
+    def compare(self, periods: Sequence[str] = (), units: Sequence[str] = ()) -> dict[str, Any]:
+        """Compare two periods, or two units, and keep the result in reports/."""
+        found = self.project.compare(periods=periods, units=units, reader=self._cache, progress=self._progress)
+        write_new(self.project.folder / "reports" / COMPARISON, [found.to_csv(index=False).encode()], overwrite=True)
+        return {"sentence": compared_in_words(found), "tags": plain(found)}
 
     def past(self, model: str, rules: Mapping[str, Any]) -> dict[str, Any]:
         """Say what a live service with this model and these rules would have done."""
         chosen = AlarmRules(**rules)
         chosen.check()
         table = self.table()
+        marks = known_periods(self.project.labels, self.project.failures, table)
         self._progress("scoring row by row")
-        return past_alarms(table, self._model(model), chosen, known_periods(self.project, table))
+        return past_alarms(table, self._model(model), chosen, marks)
 
     def _model(self, name: str) -> Path:
         found = next((each for each in self.project.models if each.name == name), None)
@@ -145,25 +145,10 @@ class Desk:
             raise ProjectError(f"There is no model {name!r:.80}.")
         return found
 
-    def test_input(self, model: str, file: str) -> dict[str, Any]:
-        """Read the first rows of a file as the live service would, and return the first as it was understood."""
-        known = Model.load(self._model(model))
-        head = self.project.folder / "results" / "head.csv"
-        with Path(self.project.folder / file).open("rb") as source:
-            lines = source.read(_HEAD_BYTES).splitlines(keepends=True)[:_HEAD_ROWS]
-        if len(lines) < 2:
-            raise TableError(f"{file} has no row yet: a header, and a row below it, are needed.")
-        head.write_bytes(b"".join(lines))
-        try:
-            found = known.score(str(head), most_explained=0)
-        finally:
-            head.unlink()
-        time = None if found.table.time is None else plain(found.table.time[0])
-        readings = [
-            {"name": name, "unit": found.inputs.units.get(str(name), ""), "value": plain(value)}
-            for name, value in found.inputs.values.iloc[0].items()
-        ]
-        return {"time": time, "readings": readings, "score": plain(float(found.scores[0]))}
+    def test_input(self, asset: AssetOptions, posted: str | None = None) -> dict[str, Any]:
+        """Read a source as the live service would, and return the first row as it was understood."""
+        self._progress("waiting for the first row")
+        return first_row(asset, None if posted is None else posted.encode())
 
 
 TASKS: dict[str, Callable[..., dict[str, Any]]] = {

@@ -46,7 +46,7 @@ from penstock.live.web import (
 )
 from penstock.project.folder import Project, ProjectError
 from penstock.project.notebook import live_files
-from penstock.project.tasks import EXPORTS
+from penstock.project.tasks import COMPARISON, EXPORTS
 from penstock.project.uploads import UploadLimits, receive
 from penstock.project.worker import Task, Worker
 
@@ -66,6 +66,7 @@ _REPORT_HEADERS = {
     "cross-origin-opener-policy": "unsafe-none",
 }
 _MOST_TICKETS = 20
+_SOURCES = ("input", "mqtt", "kafka", "opcua")
 _log = logging.getLogger("penstock.open")
 
 
@@ -146,19 +147,26 @@ class ProjectApi:
         counts = {"alarms": sum(alarms), "others": len(alarms) - sum(alarms)}
         return {"url": live.url, "rows": rows, **counts, "problems": problems}
 
+    def asset_options(self, given: Mapping[str, Any]) -> AssetOptions:
+        """Return the model and the source of rows that the page says."""
+        models = {each.name: each for each in self.project.models}
+        model = models.get(str(given.get("model", "")))
+        if model is None:
+            raise ProjectError("Fit a model first: it is what rows are scored with.")
+        source: dict[str, Any] = {key: str(given[key]).strip() for key in _SOURCES if given.get(key)}
+        if "input" in source:
+            source["input"] = self.path(source["input"])
+        nodes = given.get("opcua_nodes") or ()
+        if "opcua" in source:
+            source["opcua_nodes"] = tuple(text for each in nodes if (text := str(each).strip()))
+        return AssetOptions(model=model, **source)
+
     def serve_options(self, given: Mapping[str, Any]) -> ServeOptions:
         """Return the options of a live service of this project, from what the page says."""
-        name, model = str(given.get("name", "")).strip(), str(given.get("model", ""))
-        models = {each.name: each for each in self.project.models}
-        if model not in models:
-            raise ProjectError("Fit a model first: it is what rows are scored with.")
-        source = {key: str(given[key]).strip() for key in ("input", "mqtt", "kafka", "opcua") if given.get(key)}
-        asset = AssetOptions(model=models[model], **source)  # type: ignore[arg-type]
-        if asset.input is not None:
-            asset = replace(asset, input=self.path(str(asset.input)))
-        rules = AlarmRules(**given.get("rules", {}))
+        name, rules = str(given.get("name", "")).strip(), AlarmRules(**given.get("rules", {}))
+        assets = {name: self.asset_options(given)}
         store = self.project.folder / "live.db"
-        options = ServeOptions(store=store, port=int(given.get("port") or 8640), assets={name: asset}, rules=rules)
+        options = ServeOptions(store=store, port=int(given.get("port") or 8640), assets=assets, rules=rules)
         options.check()
         return options
 
@@ -303,7 +311,10 @@ def _wait(what: str) -> Command:
 
 
 def _test(api: ProjectApi, given: dict[str, Any]) -> Any:
-    return _wait("test_input")(api, given | {"file": str(api.path(str(given.get("file", ""))))})
+    posted = given.get("posted")
+    return _wait("test_input")(
+        api, {"asset": api.asset_options(given), "posted": None if posted is None else str(posted)}
+    )
 
 
 def _show(api: ProjectApi, given: dict[str, Any]) -> dict[str, str]:
@@ -392,7 +403,9 @@ def create_app(api: ProjectApi) -> Starlette:
 
     async def file(request: Request) -> Any:
         kind, name = request.path_params["kind"], request.path_params["name"]
-        known = {"model": [each.name for each in api.project.models], "report": list(EXPORTS.values())}.get(kind, [])
+        known = {"model": [each.name for each in api.project.models], "report": [*EXPORTS.values(), COMPARISON]}.get(
+            kind, []
+        )
         path = api.project.folder / f"{kind}s" / name
         if name not in known or not path.exists():
             raise RefusedError("There is no such file.", 404)

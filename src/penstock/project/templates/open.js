@@ -6,7 +6,11 @@ const HUES = ["--blue", "--green", "--purple", "--yellow", "--sky", "--orange"];
 const EXPORTS = [["report", "The report, to read and to hand over", "report.html"], ["workbook", "All tables as a workbook", "findings.xlsx"],
   ["incidents", "The incidents as CSV", "incidents.csv"], ["findings", "The rows found as CSV", "findings.csv"],
   ["notebook", "The same steps in Python, as a notebook", "penstock.ipynb"]];
-const PLACES = { input: ["File", "plant.csv"], http: ["", ""], mqtt: ["Address", "mqtt://host:1883/plant/#"], opcua: ["Address", "opc.tcp://host:4840"], kafka: ["Address", "kafka://host:9092/plant"] };
+// Of each kind of source: what its place is called, an example, and what the text below it is.
+const PLACES = { input: ["File", "plant.csv"], folder: ["Folder", "exports"], http: ["", "", "A row as it will be posted: JSON, or CSV with a header"],
+  mqtt: ["Address", "mqtt://host:1883/plant/#"], opcua: ["Address", "opc.tcp://host:4840", "Sensors and their nodes, one a line"], kafka: ["Address", "kafka://host:9092/plant"] };
+const COMPARED = { periods: ["The same tags at two times: before and after a repair, for instance. Write START..END.", "2024-05-01..2024-05-14", "2024-06-01..2024-06-14"],
+  units: ["Sister machines side by side: a word of the tags' names, such as unit1 and unit2, a group, or the names of two files.", "unit1", "unit2"] };
 const page = { step: "", state: null, look: null, findings: null, charts: null, view: null, clock: null, chart: null, drawn: "",
   sensors: new Map(), chosen: new Set(), incident: null, asking: Promise.resolve(), levels: [] };
 
@@ -145,7 +149,7 @@ function draw() {
   $("work-stage").textContent = work ? work.stage + " … " + Math.round(work.seconds) + " s" : stale ? "Changed since this was scored." : page.step === "data" || !page.look ? "Ready" : page.look.source + ": ready";
   $("cancel").hidden = !work;
   $("again").hidden = !stale;
-  ({ data: drawData, understood: drawLook, findings: drawFindings, live: drawLive, keep: drawKeep })[page.step]?.();
+  ({ data: drawData, understood: drawLook, findings: drawFindings, compare: drawCompare, live: drawLive, keep: drawKeep })[page.step]?.();
 }
 
 // 1 Data.
@@ -508,12 +512,35 @@ async function keepLabel(event) {
 
 // 4 Compare.
 
+function comparedKind() {
+  return document.querySelector("input[name=compare]:checked").value;
+}
+
+function drawCompare() {
+  const kind = comparedKind(), [help, ...examples] = COMPARED[kind], sisters = page.look ? page.look.sisters : [];
+  $("compare-help").textContent = help;
+  fill($("sisters"), sisters.map((name) => make("option", { value: name })));
+  ["compare-first", "compare-second"].forEach((id, i) => {
+    const field = $(id);
+    field.placeholder = examples[i];
+    if (field.dataset.kind === kind) return;
+    field.dataset.kind = kind;
+    field.value = kind === "units" ? sisters[i] || "" : "";
+    if (kind === "units") field.setAttribute("list", "sisters");
+    else field.removeAttribute("list");
+  });
+}
+
 async function compare(event) {
   event.preventDefault();
-  const answer = await act(() => send("compare", { first: $("compare-first").value, second: $("compare-second").value }), "compare-problem");
-  $("compare-table").hidden = !answer;
+  const kind = comparedKind(), pair = [$("compare-first").value, $("compare-second").value];
+  const answer = await act(() => send("compare", { [kind]: pair }), "compare-problem");
+  $("compare-answer").hidden = !answer;
   if (!answer) return;
-  fill($("compared"), answer.tags.map((tag) => row([tag.tag, showNumber(tag.first), showNumber(tag.second), (tag.change > 0 ? "+" : "") + showNumber(tag.change), tag.apart === null ? (tag.change ? "was constant" : "–") : (tag.apart > 0 ? "▲ " : tag.apart < 0 ? "▼ " : "") + showNumber(Math.abs(tag.apart))])));
+  $("compare-lead").textContent = answer.sentence;
+  fill($("compared"), answer.tags.map((tag) => row([tag.tag, showNumber(tag.first), showNumber(tag.second), (tag.change > 0 ? "+" : "") + showNumber(tag.change),
+    tag.apart === null ? (tag.change ? "was constant" : "–") : (tag.apart > 0 ? "▲ " : tag.apart < 0 ? "▼ " : "") + showNumber(Math.abs(tag.apart)),
+    tag.differs ? "differs" : "", tag.since === null ? (tag.differs ? "all the time" : "") : when(tag.since)], tag.differs ? {} : { class: "known" })));
 }
 
 // 5 Go live.
@@ -543,8 +570,24 @@ function liveRules() {
 }
 
 function liveSource() {
-  const kind = $("live-kind").value;
-  return kind === "http" ? {} : { [kind]: $("live-place").value };
+  const kind = $("live-kind").value, place = $("live-place").value;
+  const source = { model: $("live-model").value };
+  if (kind === "opcua") return { ...source, opcua: place, opcua_nodes: $("live-text").value.split("\n").filter((line) => line.trim()) };
+  return kind === "http" ? source : { ...source, [kind === "folder" ? "input" : kind]: place };
+}
+
+// The fields of a kind of source, with what is known of the data filled in.
+function showKind() {
+  const kind = $("live-kind").value, [word, example, text] = PLACES[kind];
+  $("live-place-label").hidden = !word;
+  $("live-place-word").textContent = word;
+  $("live-place").placeholder = example;
+  $("live-place").value = kind === "input" ? page.state.settings.source[0] || "" : "";
+  $("live-text-label").hidden = !text;
+  $("live-text-word").textContent = text || "";
+  const tags = page.look ? page.look.tags.filter((tag) => tag.use !== "left out") : [], time = page.look && page.look.time;
+  if (kind === "opcua") $("live-text").value = tags.map((tag) => tag.name + "=ns=2;s=" + tag.name).join("\n");
+  if (kind === "http") $("live-text").value = JSON.stringify(Object.fromEntries([...(time ? [["time", time.last]] : []), ...tags.map((tag) => [tag.name, tag.usual_high ?? 0])]));
 }
 
 function tell(texts) {
@@ -552,19 +595,20 @@ function tell(texts) {
 }
 
 async function testInput() {
-  if ($("live-kind").value === "http") return tell(["Rows are posted as JSON or CSV; after the start, the live page has the address: POST /api/v1/assets/" + $("live-name").value + "/samples"]);
-  if ($("live-kind").value !== "input") return tell(["Start it: the live page shows the first row, or what is wrong with the connection."]);
-  const answer = await act(() => send("test", { model: $("live-model").value, file: $("live-place").value }), "live-problem");
+  const posted = $("live-kind").value === "http" ? { posted: $("live-text").value } : {};
+  tell([]);
+  const answer = await act(() => send("test", { ...liveSource(), ...posted }), "live-problem");
   if (!answer) return;
-  const list = make("ul", {});
-  for (const each of answer.readings.slice(0, 12)) make("li", {}, list, each.name + ": " + withUnit(each.value, each.unit));
+  const units = new Map((page.look ? page.look.tags : []).map((tag) => [tag.name, tag.unit])), list = make("ul", {});
+  for (const each of answer.readings.slice(0, 12)) make("li", {}, list, each.name + ": " + (typeof each.value === "number" ? withUnit(each.value, units.get(each.name) || "") : each.value ?? "missing"));
   const more = answer.readings.length > 12 ? [(answer.readings.length - 12) + " more."] : [];
-  tell(["The first row, as it is understood: " + (answer.time === null ? "without time" : when(answer.time)), list, ...more]);
+  tell(["The first row, as it is understood: " + (answer.time === null ? "without time" : when(answer.time)), list, ...more,
+    ...(answer.reason ? ["It has no score: " + answer.reason + "."] : [])]);
 }
 
 async function startLive(event) {
   event.preventDefault();
-  const answer = await act(() => send("live", { name: $("live-name").value, model: $("live-model").value, rules: liveRules(), ...liveSource() }), "live-problem");
+  const answer = await act(() => send("live", { name: $("live-name").value, rules: liveRules(), ...liveSource() }), "live-problem");
   $("live-files").hidden = !answer;
   if (!answer) return;
   for (const name of ["command", "toml", "unit"]) $("live-" + name).textContent = answer[name];
@@ -699,13 +743,9 @@ $("no-failures").addEventListener("click", () => act(() => send("no-failures"), 
 $("label-form").addEventListener("submit", keepLabel);
 $("compare-form").addEventListener("submit", compare);
 $("fit").addEventListener("click", () => act(() => send("run", { what: "fit" }), "fit-problem"));
-$("live-kind").addEventListener("change", () => {
-  const [word, example] = PLACES[$("live-kind").value];
-  $("live-place-label").hidden = !word;
-  $("live-place-word").textContent = word;
-  $("live-place").placeholder = example;
-  $("live-place").value = $("live-kind").value === "input" ? page.state.settings.source[0] || "" : "";
-});
+$("live-kind").addEventListener("change", showKind);
+$("compare-what").addEventListener("change", drawCompare);
+$("compare-csv").addEventListener("click", () => fetchFile("report", "comparison.csv"));
 $("live-test").addEventListener("click", testInput);
 $("live-past").addEventListener("click", async () => {
   const answer = await act(() => send("past", { model: $("live-model").value, rules: liveRules() }), "live-problem");
