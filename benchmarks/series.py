@@ -153,13 +153,15 @@ def stored_methods(given: Sequence[str], sets: Sequence[str], seeds: Sequence[in
     """Return methods whose scores lie in folders, given as NAME=FOLDER: one for each series with a file."""
     found = []
     for text in given:
-        name, _, folder = text.partition("=")
+        name, given_folder, folder = text.partition("=")
+        if not given_folder or not Path(folder).is_dir():
+            raise ValueError(f"--scores {text}: give NAME=FOLDER, with a folder that exists.")
         files = {
             series: Path(folder) / file_name(series) for each in sets for series in series_of(each, seeds, quick=quick)
         }
         there = {series: file for series, file in files.items() if file.is_file()}
         if not there:
-            raise SystemExit(f"--scores {text}: no file of that folder has the name of a series; --write shows them.")
+            raise ValueError(f"--scores {text}: no file of that folder has the name of a series; --write shows them.")
         for series, file in there.items():
             # The digest is a part of the key of a result, so that other scores are measured anew.
             digest = hashlib.sha256(file.read_bytes()).hexdigest()
@@ -253,8 +255,10 @@ def short(value: float) -> str:
 
 
 def span(draws: NDArray[Any]) -> str:
-    """Return the 95 % interval of draws."""
+    """Return the 95 % interval of draws; none where there is one series of each collection."""
     low, high = np.quantile(draws, (0.025, 0.975))
+    if high - low < 1e-9:
+        return "–"
     return f"[{short(low)}, {short(high)}]"
 
 
@@ -309,11 +313,24 @@ def losses(found: Measured) -> list[str]:
         more = counts[counts > counts[OURS]].drop([OURS, CONTROL], errors="ignore").sort_values(ascending=False)
         events = [f"{method} {n:.0f}" for method, n in more.items()]
         if said:
-            lines.append(f"* **{title}**, AP: {'; '.join(said)}.")
+            lines.append(f"* **{title}**, AP: {first_few(said)}.")
         if events:
             of = f"{counts[OURS]:.0f} of {faults[OURS]:.0f}"
-            lines.append(f"* **{title}**, faults among the first 2N events: ours {of}; {', '.join(events)}.")
+            lines.append(f"* **{title}**, faults among the first 2N events: ours {of}; {first_few(events)}.")
     return lines or ["* Nowhere in this run."]
+
+
+def first_few(texts: Sequence[str], most: int = 3) -> str:
+    """Join texts, and count those after the first few.
+
+    >>> first_few(["a", "b", "c", "d", "e"])
+    'a; b; c; and 2 more methods'
+    """
+    left = len(texts) - most
+    shown = list(texts[:most])
+    if left > 0:
+        shown.append(f"and {left} more method{'s' if left > 1 else ''}")
+    return "; ".join(shown)
 
 
 def without_result(rows: pd.DataFrame) -> list[str]:
@@ -570,7 +587,10 @@ def main() -> None:
         write_series(given.sets, given.seeds, given.write, quick=given.quick)
         return
     if not given.page_only:
-        stored = stored_methods(given.scores, given.sets, given.seeds, quick=given.quick)
+        try:
+            stored = stored_methods(given.scores, given.sets, given.seeds, quick=given.quick)
+        except ValueError as error:
+            parser.error(str(error))
         quick_ones = [method for name, method in METHODS.items() if name in given.methods]
         slow_ones = [method for name, method in SLOW.items() if name in given.methods]
         for methods in (quick_ones, stored, slow_ones):
