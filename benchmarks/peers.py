@@ -1,4 +1,4 @@
-"""Peers of `SensorDetector` for benchmarks/plant.py: what a process engineer or a TSB-AD user would try first.
+"""Peers of `SensorDetector` for benchmarks/plant.py and series.py: what a process engineer or a TSB-AD user would try.
 
 Each learns from rows in order of time and scores these (`scores_`) or later rows (`anomaly_score`) by what came before
 them. Columns that never moved in the training rows are left out: any move of them would be infinitely large. Readings
@@ -134,6 +134,22 @@ class Position(_Peer):
 
     def _learn(self, X: FloatArray) -> tuple[Score, FloatArray | None]:
         return lambda rows: np.arange(len(rows), dtype=float), None
+
+
+class StoredScores:
+    """Scores that another program has computed: a file with one column, a score for each row that is scored."""
+
+    def __init__(self, file: str, digest: str = "") -> None:
+        self.file = file
+        self.digest = digest
+
+    def fit(self, X: FloatArray) -> Self:
+        self.stored_ = np.loadtxt(self.file, delimiter=",", ndmin=1)
+        self.scores_ = self.stored_
+        return self
+
+    def anomaly_score(self, X: FloatArray) -> FloatArray:
+        return self.stored_  # its length is checked by the study
 
 
 class _Units:

@@ -65,7 +65,8 @@ def vus_pr(y: ArrayLike, scores: ArrayLike, buffer: int = 100, *, groups: ArrayL
         High is anomalous.
     buffer : int, default=100
         The longest buffer in rows, half of it on each side. For figures that compare with those of TSB-AD give the
-        period of the series, `vus_buffer(X)`; 100 is what TSB-AD takes where it is not told the period.
+        period of the series, `vus_buffer(X)`; 100 is what TSB-AD takes where it is not told the period. The code of
+        2022 took twice the period.
     groups : array-like of shape (n,), default=None
         Which run each row is of; a buffer ends where the run does.
 
