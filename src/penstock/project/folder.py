@@ -381,7 +381,7 @@ def opened_project(folder: str | os.PathLike[str]) -> Iterator[Project]:
 def table_of(source: str | list[str], options: LookOptions) -> Table:
     """Return a table as `look` and `detect` read it."""
     plan = FitPlan.of(options)
-    return plan.periods.read_from(plan.reading.read(source, plan.progress, reader=options.reader))
+    return plan.used.take(plan.reading.read(source, plan.progress, reader=options.reader))[0]
 
 
 def file_key(source: str) -> Any:

@@ -18,9 +18,10 @@ from penstock.detection import Model, ScorePlan
 from penstock.explain import NORMAL
 from penstock.io import Batch, InputError, Table, TableError, TableOptions
 from penstock.live import WatchOptions
-from penstock.live.alarms import ALARM, NO_DATA, AlarmBook, AlarmRules, Change
+from penstock.live.alarm_records import ALARM, NO_DATA, Change
+from penstock.live.alarms import AlarmBook
 from penstock.live.connectors import MqttInput, as_lines, make_inputs
-from penstock.live.options import AssetOptions, ServeOptions
+from penstock.live.options import AlarmRules, AssetOptions, ServeOptions
 from penstock.live.runtime import Delivery
 from penstock.live.scorers import Scorer, scorer_maker
 from penstock.live.service import Service
@@ -38,7 +39,7 @@ def table_for_model(model: Path, source: str | list[str], options: ScoreOptions)
     """Return a table as `penstock score` reads it for a model."""
     plan, how = ScorePlan.of(options), Model.load(model).reading.for_new_data(options)
     read = how.read(source, options.progress or _log.info, group_needed=options.group is not None)
-    return plan.periods.read_from(read)
+    return plan.used.take(read)[0]
 
 
 def past_alarms(
@@ -196,7 +197,8 @@ def _wait_for_row(service: Service, options: AssetOptions, said: _Said, seconds:
 
 def _first_row(service: Service) -> dict[str, Any]:
     record = service.assets[_UNIT].record
-    rows, judged = (next(read(record.id)) for read in (service.store.readings, service.store.verdicts))
+    rows = next(service.store.readings(record.id))
+    scored = next(service.store.verdicts(record.id))
     numbers = zip(record.columns or (), rows.values[0].tolist(), strict=False)
     texts = ((name, column[0]) for name, column in rows.texts.items())
     moment = None if rows.times is None else pd.Timestamp(rows.seconds[0], unit="s").isoformat(timespec="seconds")
@@ -204,6 +206,6 @@ def _first_row(service: Service) -> dict[str, Any]:
         "time": moment,
         "written": None if rows.times is None else plain(rows.times[0]),
         "readings": [{"name": name, "value": plain(value)} for name, value in (*numbers, *texts)],
-        "score": plain(float(judged.scores.scores[0])),
-        "reason": judged.reasons.get(0, ""),
+        "score": plain(float(scored.scores.scores[0])),
+        "reason": scored.reasons.get(0, ""),
     }

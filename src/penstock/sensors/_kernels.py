@@ -144,8 +144,7 @@ def compare_channel(
                 ratio = size / by[j] if by[j] > 0.0 else 0.0
                 if ratio > 1.0:
                     ratio = ratio ** powers[j]
-                if ratio > limit:
-                    ratio = limit
+                ratio = min(ratio, limit)
                 k = 4
                 if ratio > tops[i, k]:
                     while k > 0 and ratio > tops[i, k - 1]:
