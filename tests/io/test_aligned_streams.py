@@ -121,6 +121,20 @@ def test_readings_sorted_by_tag_are_refused(plant: pd.DataFrame, model: Path, tm
         Monitor(WatchOptions(tmp_path / "new.csv", model=model, output=tmp_path / "out.jsonl")).run()
 
 
+def test_readings_by_tag_that_begin_with_one_the_model_does_not_have_are_refused(plant, model, tmp_path):
+    first = pd.DataFrame({"time": plant["time"][:500], "tag": "a counter", "value": np.arange(500)})
+    by_tag = pd.concat([first, later(plant).sort_values("tag", kind="stable")])
+    by_tag.to_csv(tmp_path / "new.csv", index=False)
+    with pytest.raises(InputError, match="order of time"):
+        Monitor(WatchOptions(tmp_path / "new.csv", model=model, output=tmp_path / "rows.jsonl")).run()
+
+
+def test_a_stream_without_a_tag_of_the_model_is_refused(plant, model, tmp_path):
+    later(plant).replace({"tag": {tag: f"unit 2 {tag}" for tag in TAGS}}).to_csv(tmp_path / "new.csv", index=False)
+    with pytest.raises(InputError, match="unit 2 load"):
+        Monitor(WatchOptions(tmp_path / "new.csv", model=model, output=tmp_path / "rows.jsonl")).run()
+
+
 def test_readings_without_a_clock_are_refused(plant: pd.DataFrame, tmp_path: Path) -> None:
     plant[:300].to_csv(tmp_path / "new.csv", index=False)
     with pytest.raises(InputError, match="--step"):

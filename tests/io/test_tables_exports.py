@@ -377,3 +377,29 @@ def test_json_has_the_doubts_the_notes_and_incidents_as_they_are_printed(
     assert "--month-first" in document["check_first"][0]
     assert all(line in printed for line in document["data"])
     assert {"kind", "message", "columns", "doubt"} <= set(document["notes"][0])
+
+
+def test_a_reading_that_comes_again_makes_no_row_of_its_own(tmp_path):
+    """A few tags again at one time have their mean; a time at which a tag that is hardly read stands alone is none."""
+    times = pd.date_range("2024-05-01", periods=60, freq="min")
+    wide = pd.DataFrame({name: np.arange(60.0) + place for place, name in enumerate("abcde")}, index=times)
+    long = wide.rename_axis("time").reset_index().melt("time", var_name="tag")
+    more = pd.DataFrame({"time": times[[10, 20]], "tag": "a", "value": [110.0, 120.0]})
+    alone = pd.DataFrame({"time": times[[30]] + pd.Timedelta("17s"), "tag": "rare", "value": [1.0]})
+    pd.concat([long, more, alone]).sort_values("time", kind="stable").to_csv(tmp_path / "long.csv", index=False)
+    table = read_table(tmp_path / "long.csv")
+    assert table.time.equals(times.as_unit("us"))
+    assert table.values["a"].iloc[[9, 10, 20]].tolist() == [9.0, 60.0, 70.0]
+    assert table.values["b"].tolist() == wide["b"].tolist()
+    assert "duplicate readings" in {note.kind for note in table.notes}
+
+
+def test_a_full_line_of_a_logger_above_the_names_is_no_header(tmp_path):
+    """As loggers of Campbell write: station and numbers, names, units, kinds of value."""
+    for station in ("CR1000X", "Pump 7"):  # once with a name that comes twice
+        above = f'"TOA5","{station}","CR1000X","12345","Table10"\n"TIMESTAMP","RECORD","P1","P2","T1"\n'
+        rows = "".join(f'"2025-03-03 00:{n:02}:00",{n},{n}.5,{2 * n}.25,{3 * n}.5\n' for n in range(30))
+        (tmp_path / "plant.dat").write_text(f'{above}"TS","RN","bar","bar","degC"\n"","","Avg","Avg","Avg"\n{rows}')
+        table = read_table(tmp_path / "plant.dat")
+        assert table.time_name == "TIMESTAMP"
+        assert table.values["T1"].tolist() == [3 * n + 0.5 for n in range(30)]

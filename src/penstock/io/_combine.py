@@ -25,6 +25,7 @@ from penstock.io._reading_columns import (
     named_reading_columns,
 )
 from penstock.io._readings import (
+    FEWEST_READINGS,
     TagReadings,
     ValueOptions,
     align_all,
@@ -198,19 +199,17 @@ def spread_tags(raw: RawTable, options: TimeOptions, taken: Collection[str], pla
         left += f" {counted(untagged, 'row')} without a tag left out."
     said = f"Each row of {raw.name} is one reading. These were put together: "
     if shared and not isinstance(plan.align.step, int):
-        wide = _spread_at_once(raw, codes, tags, value, when, plan.max_cells)
+        wide = _spread_at_once(raw, codes, tags, value, when, plan)
         if wide is None:
             return raw
         how = f"a row for each time ({len(wide):,}), a column for each of the {len(tags):,} tags ({tag})."
         log.add("long format", f"{said}{how}{left}", len(tags), (tag, value), changed=True, doubt=False)
+        _note_doubles(again, len(stamps), raw.name, log)
         return replace(raw, frame=wide, unnamed=(), units=named)
     said = f"{said}a column for each of the {len(tags):,} tags ({tag}).{left}"
     log.add("long format", said, len(tags), (tag, value), doubt=False)
     log.notes += found.notes
-    if again:
-        count = round(again * len(stamps))
-        said = f"{counted(count, 'reading')} of {raw.name} at the time of another of the same tag; both count."
-        log.add("duplicate readings", said, count)
+    _note_doubles(again, len(stamps), raw.name, log)
     note_missing_times(stamps, raw.name, log)
     # Of ten million readings each column takes 80 MB: what is not needed any more goes.
     raw = replace(raw, units=named, frame=frame[[value]])
@@ -218,6 +217,13 @@ def spread_tags(raw: RawTable, options: TimeOptions, taken: Collection[str], pla
     del codes, stamps, frame
     read = long_readings(raw, ordered_codes, ordered, order, tags, value, clock, plan.values, log)
     return replace(read, time_reader=clock.reader)
+
+
+def _note_doubles(share: float, n_readings: int, source: str, log: ReadLog) -> None:
+    if share:
+        count = round(share * n_readings)
+        said = f"{counted(count, 'reading')} of {source} at the time of another of the same tag; both count."
+        log.add("duplicate readings", said, count)
 
 
 def _with_whole_tags(raw: RawTable) -> RawTable:
@@ -271,32 +277,53 @@ def _clock_of_readings(frame: pd.DataFrame, when: list[str], options: TimeOption
 
 
 def _spread_at_once(
-    raw: RawTable, codes: NDArray[np.int32], tags: Sequence[str], value: str, when: list[str], max_cells: int
+    raw: RawTable, codes: NDArray[np.int32], tags: Sequence[str], value: str, when: list[str], plan: JoinPlan
 ) -> pd.DataFrame | None:
-    """Return a row for each time and a column for each tag; None if tags come again too often at one time."""
-    tagged = codes >= 0
+    """Return a row for each time and a column for each tag; None if tags come again too often at one time.
+
+    A reading of a tag that is not asked for, or hardly ever read, makes no row of its own, as it makes none in a
+    stream.
+    """
+    often = np.bincount(codes[codes >= 0], minlength=len(tags)) >= FEWEST_READINGS
+    asked = np.append([plan.wanted(tag) for tag in tags] & often, False)  # -1, no tag, takes the last
+    times = raw.frame.groupby(when, sort=False, dropna=False).ngroup().to_numpy()
+    has_asked = np.zeros(times.max() + 1, dtype=np.bool_)
+    has_asked[times[asked[codes]]] = True
+    tagged = (codes >= 0) & (has_asked[times] | (not asked.any()))
     readings = raw.frame[tagged].reset_index(drop=True)
     codes = codes[tagged]
-    rows = _rows_at([pd.factorize(readings[name])[0] for name in when], codes)
+    rows = _rows_at(times[tagged], codes)
     if rows is None:
         return None
     n = int(rows.max()) + 1
-    if n * len(tags) > max_cells:
+    if n * len(tags) > plan.max_cells:
         said = f"{raw.name} has {len(tags):,} tags at {n:,} times, which may not fit into memory."
         raise TableError(f"{said} Export fewer tags or a shorter period, or pass a larger {option('max_bytes')}.")
     kind = np.float64 if readings[value].dtype.kind in "iuf" else object
     spread = np.full((n, len(tags)), np.nan, dtype=kind)
-    spread[rows, codes] = readings[value].to_numpy(dtype=kind, na_value=np.nan)
+    read = readings[value].to_numpy(dtype=kind, na_value=np.nan)
+    spread[rows, codes] = read
+    cells = pd.Series(rows * len(tags) + codes)
+    if kind is np.float64 and (merged := cells.duplicated(keep=False)).any():  # as on a clock: their mean
+        means = pd.Series(read)[merged].groupby(cells[merged]).mean()
+        spread.reshape(-1)[means.index.to_numpy()] = means
     _, first = np.unique(rows, return_index=True)
     wide = readings[when].take(first).reset_index(drop=True)
     return pd.concat([wide, pd.DataFrame(spread, columns=pd.Index(tags))], axis=1)
 
 
-def _rows_at(stamps: Sequence[NDArray[np.integer]], codes: NDArray[np.integer]) -> NDArray[np.integer] | None:
-    """Return the row of each reading, by its stamp and how often its tag has come there; None if they come often."""
-    again = pd.Series(codes).groupby([*stamps, codes]).cumcount().to_numpy()
-    rows = pd.Series(again).groupby([*stamps, again], sort=False).ngroup().to_numpy()
-    return rows if (again == 0).mean() >= _ONCE else None
+def _rows_at(stamps: NDArray[np.integer], codes: NDArray[np.integer]) -> NDArray[np.integer] | None:
+    """Return the row of each reading, by its stamp and how often its tag has come there; None if they come often.
+
+    Where only some of the tags come again at a stamp, there is one row.
+    """
+    again = pd.Series(codes).groupby([stamps, codes]).cumcount().to_numpy()
+    if (again == 0).mean() < _ONCE:
+        return None
+    at_once = pd.Series(again).groupby([stamps, again]).transform("size").to_numpy()
+    tags = pd.Series(again == 0).groupby(stamps).transform("sum").to_numpy()
+    again = np.where(2 * at_once < tags, 0, again)
+    return np.asarray(pd.Series(again).groupby([stamps, again], sort=False).ngroup())
 
 
 @dataclass(frozen=True)

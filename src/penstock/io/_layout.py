@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import takewhile
 from pathlib import Path
 
 from penstock._messages import counted, quoted
@@ -25,6 +26,7 @@ HEAD_BYTES = 2**16  # that are enough to learn the layout, if they hold three li
 HEAD_LINES = 200  # are enough, however short
 DATA, TEXT, EMPTY = "data", "text", "empty"
 _MOST_ABOVE = 20  # lines with dates or numbers above the header
+_MOST_UNDER = 2  # lines of text under it: units, and a description
 
 # A number in any way of writing.
 NUMBER = re.compile(r"[+-]?(\d[\d.,'’ \u00a0\u202f]*|[.,]\d+)([eE][+-]?\d+)?\s?%?")
@@ -264,15 +266,19 @@ def _find_header(records: list[_FieldsOfLine], width: int) -> tuple[int | None, 
     header = max(filled, key=lambda number: (records[number].filled, _are_different(records[number]), -number))
     first_row = texts[-1] + 1
     below = range(header + 1, first_row)
-    are_units = len(below) <= 2 and all(_is_units(records, number, first_row) for number in below)
+    are_units = len(below) <= _MOST_UNDER and all(_is_units(records, number, first_row) for number in below)
     return header, first_row if are_units else header + 1
 
 
 def _is_above(records: list[_FieldsOfLine], number: int, below: list[int], usual: int) -> bool:
     """Return whether a line with a number or a date stands above the header: few of its fields are filled, and a line
-    of names comes within the next ones."""
+    of names comes within the next ones. Or it is full, but can be no header: a name comes twice, or more than two full
+    lines of text follow, as loggers write their model, names, units and kinds of value."""
     if 2 * records[number].filled >= usual:
-        return False
+        under = list(takewhile(lambda each: DATA not in map(kind_of_field, records[each].fields), below))
+        no_header = not _are_different(records[number]) or len(under) > _MOST_UNDER
+        named = bool(under) and records[under[0]].filled >= records[number].filled and _are_different(records[under[0]])
+        return no_header and named and TEXT in map(kind_of_field, records[number].fields)
     near = (records[each] for each in below[:_MOST_ABOVE])
     return any(
         2 * record.filled > usual and DATA not in map(kind_of_field, record.fields) and _are_different(record)

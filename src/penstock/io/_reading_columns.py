@@ -101,7 +101,8 @@ def find_reading_columns(
     )
     free = [name for name in free if name not in quality]
     keys = [tag]
-    named = bool(tag and value) and frame[tag].nunique() > 1  # a column of one kind is about something else
+    # A column of one kind is about something else, unless it is a stream, of which only the begin is here.
+    named = bool(tag and value) and (frame[tag].nunique() > 1 or bool(tags))
     if not named:
         kinds = {
             name: frame[name].nunique() for name in free if name not in numeric and _may_be_tags(frame[name], tags)

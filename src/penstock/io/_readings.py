@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from penstock.io._combine import RawTable
 
 SHARED = 0.6  # of the readings of a tag come at the next time at which any tag is read: it has no clock of its own
-_FEWEST_READINGS = 4  # of a tag: fewer do not show what is usual
+FEWEST_READINGS = 4  # of a tag: fewer do not show what is usual
 _HARDLY = 0.5  # of the whole period is common to all areas
 _FEW_TEXTS = 0.05  # of the readings of a tag, which is one of numbers all the same
 _HEAD = 5_000  # rows that show whether a column is a clock
@@ -122,7 +122,7 @@ def shared_stamps(codes: NDArray[np.integer], times: IntArray, count: int) -> tu
     """
     counts = np.zeros((3, count), dtype=np.int64)
     count_neighbours(codes, times, counts)
-    enough = counts[0] >= _FEWEST_READINGS
+    enough = counts[0] >= FEWEST_READINGS
     shared = counts[2] >= SHARED * (counts[0] - counts[1] - 1)
     return float(counts[1].sum() / max(1, len(times))), bool(shared[enough].all())
 
@@ -554,11 +554,11 @@ def _without_rare(
 ) -> tuple[list[str], NDArray[np.integer], IntArray, FloatArray]:
     """Leave out tags with so few readings that nothing is usual for them."""
     readings = count_readings(codes, values, len(names))[1]
-    rare = readings < min(_FEWEST_READINGS, int(readings.max(initial=0)))
+    rare = readings < min(FEWEST_READINGS, int(readings.max(initial=0)))
     if not rare.any():
         return names, codes, times, values
     left = [name for name, few in zip(names, rare, strict=True) if few]
-    said = f"Left out, with fewer than {_FEWEST_READINGS} readings: {in_columns(left)}."
+    said = f"Left out, with fewer than {FEWEST_READINGS} readings: {in_columns(left)}."
     log.add("rare tags", said, len(left), tuple(left), changed=True)
     places = np.cumsum(~rare) - 1
     kept = ~rare[codes]

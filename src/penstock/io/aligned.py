@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock._messages import counted, quoted
+from penstock._messages import counted, listed, quoted
 from penstock._types import FloatArray
 from penstock.io._layout import is_missing, without_groups
 from penstock.io._numbers import MissingCodes
@@ -27,6 +27,7 @@ from penstock.io.table import Note
 from penstock.io.times import TimeReader
 
 _MANY_LATE = 1000  # readings
+_SHOWN = 5  # tags in a message
 _MOST_WORDS = 1000  # different texts of a tag
 _SECOND = 1e6  # microseconds
 
@@ -64,12 +65,21 @@ class Aligning:
         self._words: dict[str, list[str]] = {name: [] for name in self._texts}
         self._numbers = tuple(name for name in alignment.names if name not in texts)
         self._taken = 0  # readings, since the start
+        self._unknown: dict[str, None] = {}  # some of the tags that the model does not have
 
     @property
     def is_out_of_order(self) -> bool:
         """Whether more than a quarter of the readings came too late."""
         late = self._aligner.too_late
         return late > _MANY_LATE and 4 * late > self._taken
+
+    def refuse_unknown_tags(self) -> None:
+        """Raise if there were readings, and none of a tag of the model."""
+        if self._unknown and not self._taken:
+            raise InputError(
+                f"No reading is of a tag of the model: the tags of the stream are {listed(self._unknown)}, those of "
+                f"the model {listed(self._codes, most=_SHOWN)}. Give the tags the names they had when it was fitted."
+            )
 
     @property
     def columns(self) -> Columns:
@@ -164,7 +174,9 @@ class Aligning:
                     raise LineError("its time is missing")
                 code = self._codes.get(name)
                 if code is None:
-                    continue  # a tag that the model does not have
+                    if len(self._unknown) < _SHOWN:
+                        self._unknown[name] = None
+                    continue
                 values.append(math.nan if bad[place] else self._value(name, value[place]))
             except LineError as error:
                 batch.faults.append(BadLine("the stream", batch.lines[place], str(error)))
@@ -282,6 +294,8 @@ class AlignedSource:
                 self.provisional = True
                 return None
             self._finished = True
+            if not self._is_part:
+                self._aligning.refuse_unknown_tags()
             return self._aligning.finish(self.reader)
         batch = self._source.next_batch(at_most)
         self.provisional = self._source.provisional
