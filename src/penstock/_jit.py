@@ -43,8 +43,8 @@ def relaxed_kernel(function: F) -> F:
 
 
 def _compile(function: F, **options: Any) -> F:
-    options |= {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
-    compiled: F = numba.njit(**options)(function)
+    options["no_cfunc_wrapper"] = True  # no kernel is called from C
+    compiled: F = numba.njit(nogil=True, error_model="numpy", **options)(function)
     with suppress(RuntimeError):  # no place to write a cache: compile again in each process
         if hasattr(compiled, "enable_caching"):  # not where NUMBA_DISABLE_JIT is set
             compiled._cache = _KernelCache(function)  # type: ignore[attr-defined]

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import pairwise
+from typing import TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 _limit: ContextVar[int | None] = ContextVar("penstock_thread_limit", default=None)
 
@@ -44,15 +48,19 @@ def for_each_range(work: Callable[[int, int], None], n: int, *, smallest: int) -
     A range holds at least `smallest` items, so that small jobs stay on the calling thread.
     """
     threads = min(thread_count(), n // max(smallest, 1))
-    if threads <= 1:
-        work(0, n)
-        return
-    pieces = 4 * threads  # more pieces than threads: an unlucky one does not keep the others waiting
+    pieces = 4 * threads if threads > 1 else 1  # more than threads: an unlucky one does not keep the others waiting
     bounds = [n * piece // pieces for piece in range(pieces + 1)]
+    for_each(lambda ends: work(*ends), [ends for ends in pairwise(bounds) if ends[1] > ends[0] or pieces == 1])
+
+
+def for_each(work: Callable[[T], R], items: Sequence[T]) -> list[R]:
+    """Return ``work(item)`` of each item, on several threads."""
+    threads = min(thread_count(), len(items))
+    if threads <= 1:
+        return [work(item) for item in items]
     with ThreadPoolExecutor(threads) as pool:
         try:
-            for done in [pool.submit(work, a, b) for a, b in pairwise(bounds) if b > a]:
-                done.result()
+            return [done.result() for done in [pool.submit(work, item) for item in items]]
         except BaseException:  # an error, or Ctrl-C: what has not begun is not begun
             pool.shutdown(cancel_futures=True)
             raise

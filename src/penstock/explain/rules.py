@@ -27,7 +27,7 @@ from penstock.explain._conditions import (
 from penstock.explain.variables import in_words, split_unit, units_of
 
 LOOK = 1_000  # normal rows, and rows of the event, on which the columns are chosen
-_MOST_ROWS = 20_000  # of either kind, on which a tree is grown
+_MOST_ROWS = 5_000  # of either kind, on which a tree is grown
 _DEEPEST = 3  # splits, or conditions of a rule
 
 
@@ -271,7 +271,7 @@ def grow_tree(
         reading goes to the side that CART found better for it, or, where it met none, to the side with more rows.
     names, units : of the columns. Without `units` they are taken from the names where these have them.
 
-    It is at most three splits deep, and grown on at most 20,000 rows of either kind, drawn at random; all are counted.
+    It is at most three splits deep, and grown on at most 5,000 rows of either kind, drawn at random; all are counted.
     Its thresholds have the fewest significant digits that send every row to the same side. It is a single leaf if
     there is nothing to separate.
     """

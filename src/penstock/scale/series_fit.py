@@ -126,7 +126,7 @@ class ClusterBlocks:
         self._steps = 0
         self.keeps_files = False
 
-    def each(self, work: Any, arrays: tuple[Any, ...]) -> list[Any]:
+    def each(self, work: Any, arrays: tuple[Any, ...], *, apart: bool = False) -> list[Any]:
         step = self._next_step()
         if not step.exists():
             files = self._files(step, arrays)
@@ -134,7 +134,7 @@ class ClusterBlocks:
             self._keep_results(step, self._run(work, do_block, tasks))
         return _kept_results(step)
 
-    def fill(self, columns: int, work: Any, arrays: tuple[Any, ...], around: int) -> FloatArray:
+    def fill(self, columns: int, work: Any, arrays: tuple[Any, ...], around: int | None) -> FloatArray:
         step = self._next_step()
         out = step.with_suffix(".npy")
         if not step.exists():
@@ -142,7 +142,7 @@ class ClusterBlocks:
             create_array(out, (self.n, columns))
             tasks = []
             for rows in self._blocks():
-                wide, inner = widened(rows, around, self.n)
+                wide, inner = widened(rows, around or 0, self.n)
                 tasks.append((work, files, wide.start, wide.stop, inner.start, inner.stop, out, rows.start))
             self._run(work, fill_block, tasks)
             self._keep_results(step, [])

@@ -15,6 +15,7 @@ _SLOW, _FAST = 1 / 1000, 200  # the weight of a row in a slow level: 1/(rows so 
 _LARGEST_STEP, _LARGEST_SIZE = 0.5, 1.5  # what counts of a residual in its slow level, and in its slow spread
 _USUAL_SIZE = 0.8  # of |residual|: the mean, for normal noise
 _LARGEST_SQUARE = 100.0
+_NEARLY = 1 - 1e-9  # a product spares a quotient that could not count
 _LARGEST_MEMORY = 3.0  # times the present residual, or the usual spread, that a channel over past rows counts for
 
 
@@ -130,17 +131,23 @@ def compare_channel(
     `evidence` (n, p) is raised to the ratios to `edges` (p,).
     """
     n, p = channel.shape
+    turns = 1
+    for j in range(p):
+        if not leads[j]:
+            turns = 2
     for i in range(n):
         for k in range(5):
             tops[i, k] = 0.0
         limit = largest
-        for turn in range(2):  # those that lead first
+        for turn in range(turns):  # those that lead first
             for j in range(p):
                 if leads[j] != (turn == 0):
                     continue
                 size = abs(channel[i, j])
-                if edges[j] > 0.0 and size / edges[j] > evidence[i, j]:
-                    evidence[i, j] = size / edges[j]
+                if size > _NEARLY * evidence[i, j] * edges[j] and edges[j] > 0.0:
+                    evidence[i, j] = max(evidence[i, j], size / edges[j])
+                if size < _NEARLY * tops[i, 4] * by[j]:
+                    continue  # not among the five: a power of at most 1 makes it no larger
                 ratio = size / by[j] if by[j] > 0.0 else 0.0
                 if ratio > 1.0:
                     ratio = ratio ** powers[j]

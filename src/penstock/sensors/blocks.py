@@ -1,4 +1,4 @@
-"""Go through arrays of n rows block by block: here, one after the other, or wherever `work_elsewhere` sends the blocks.
+"""Go through arrays of n rows block by block: here, on threads, or wherever `work_elsewhere` sends the blocks.
 
 Work on a block is a function of the arrays' rows of the block (picklable, if it is sent elsewhere). What is learnt from
 a series is put together from these few ways to go through its rows, so that it is the same wherever they are.
@@ -13,9 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from penstock._threads import for_each
 from penstock._types import FloatArray
 
 _VALUES_AT_ONCE, _FEWEST_ROWS = 65_536 * 50, 4096
+_VALUES_IN_CACHE, _FEWEST_IN_CACHE = 2**18, 512  # what is computed on the way then stays in the cache of a core
+_FEWEST_COLUMNS, _MOST_COLUMNS = 8, 32  # a line of the cache holds eight values
 
 Work = Callable[..., Any]
 
@@ -33,33 +36,63 @@ def widened(rows: slice, around: int, n: int) -> tuple[slice, slice]:
     return wide, slice(rows.start - wide.start, rows.stop - wide.start)
 
 
+def _rows_apart(n: int, p: int) -> list[slice]:
+    """Return smaller slices, for results of rows that do not depend on the other rows of their block."""
+    size = max(_FEWEST_IN_CACHE, _VALUES_IN_CACHE // max(p, 1))
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+
+
 class Here:
-    """Blocks of rows one after the other, in this thread."""
+    """Blocks of rows in this process; the results do not depend on the number of threads."""
 
-    def each(self, work: Work, arrays: tuple[Any, ...]) -> list[Any]:
-        """Return ``work(*rows of the arrays)`` of each block; work may change the rows in place."""
-        return [work(*(array[rows] for array in arrays)) for rows in row_blocks(*arrays[0].shape)]
+    def each(self, work: Work, arrays: tuple[Any, ...], *, apart: bool = False) -> list[Any]:
+        """Return ``work(*rows of the arrays)`` of each block; work may change the rows in place.
 
-    def fill(self, columns: int, work: Work, arrays: tuple[Any, ...], around: int) -> FloatArray:
-        """Return an array (n, columns) of what work returns for each block, seen with `around` rows on both sides."""
-        n = len(arrays[0])
+        apart : what is returned of a row does not depend on the others. Else blocks are the same on every machine, and
+            come one after the other, as sums of products (BLAS) keep their bits on the main thread alone.
+        """
+
+        def do(rows: slice) -> Any:
+            return work(*(array[rows] for array in arrays))
+
+        shape = arrays[0].shape
+        return for_each(do, _rows_apart(*shape)) if apart else [do(rows) for rows in row_blocks(*shape)]
+
+    def fill(self, columns: int, work: Work, arrays: tuple[Any, ...], around: int | None) -> FloatArray:
+        """Return an array (n, columns) of what work returns for each block; see `fill_blocks`."""
+        n, p = arrays[0].shape
         found = np.empty((n, columns))
-        for rows in row_blocks(*arrays[0].shape):
-            wide, inner = widened(rows, around, n)
-            found[rows] = work(*(array[wide] for array in arrays))[inner]
+
+        def do_rows(rows: slice) -> None:
+            found[rows] = work(*(array[rows] for array in arrays))
+
+        def do_columns(some: slice) -> None:  # of all rows, so that no row has to be seen twice
+            found[:, some] = work(*(np.ascontiguousarray(each[:, some]) if each.ndim == 2 else each for each in arrays))
+
+        if around is None:
+            for_each(do_rows, _rows_apart(n, p))
+        else:
+            width = min(_MOST_COLUMNS, max(_FEWEST_COLUMNS, _VALUES_AT_ONCE // max(n, 1))) if columns == p else columns
+            for_each(do_columns, [slice(first, first + width) for first in range(0, columns, width)])
         return found
 
     def follow(self, columns: int, work: Work, state: Any, arrays: tuple[Any, ...]) -> tuple[FloatArray, Any]:
         """Like `fill`, block after block: work takes a state, and returns that of the next block too."""
         found = np.empty((len(arrays[0]), columns))
-        for rows in row_blocks(*arrays[0].shape):
+        for rows in _rows_apart(*arrays[0].shape):
             found[rows], state = work(state, *(array[rows] for array in arrays))
         return found, state
 
     def each_column(self, work: Work, arrays: tuple[Any, ...], vectors: tuple[Any, ...]) -> list[Any]:
         """Return ``work(*that column of the arrays, *vectors)`` of each column."""
-        columns = range(arrays[0].shape[1])
-        return [work(*(np.ascontiguousarray(array[:, j]) for array in arrays), *vectors) for j in columns]
+
+        def do(first: int) -> list[Any]:
+            some = slice(first, first + _FEWEST_COLUMNS)
+            groups = [np.ascontiguousarray(array[:, some].T) for array in arrays]
+            return [work(*columns, *vectors) for columns in zip(*groups, strict=True)]
+
+        found = for_each(do, range(0, arrays[0].shape[1], _FEWEST_COLUMNS))
+        return [each for group in found for each in group]
 
     def take(self, array: Any, places: Any) -> FloatArray:
         """Return some rows of an array."""
@@ -94,14 +127,18 @@ def add_up(work: Work, *arrays: Any) -> Any:
 
 
 def join_blocks(work: Work, *arrays: Any) -> Any:
-    """Return ``work(*rows of the arrays)`` of all blocks, one after the other, in memory: for few columns."""
-    return np.concatenate(each_block(work, *arrays))
+    """Return ``work(*rows of the arrays)`` of all blocks, one after the other, in memory: for few columns.
+
+    What work returns of a row does not depend on the other rows.
+    """
+    return np.concatenate(_where.get().each(work, arrays, apart=True))
 
 
-def fill_blocks(columns: int, work: Work, *arrays: Any, around: int = 0) -> FloatArray:
+def fill_blocks(columns: int, work: Work, *arrays: Any, around: int | None = None) -> FloatArray:
     """Return an array (n, columns) of what work returns for the rows of each block.
 
-    around : how many rows before and after a block are given to work as well; it returns values for them too.
+    around : None where what work returns of a row does not depend on the others. Else it depends on so many rows before
+        and after it, and each column on the same column alone: where blocks are of rows, work is given so many more.
     """
     return _where.get().fill(columns, work, arrays, around)
 

@@ -180,36 +180,42 @@ class Calibration:
 
 
 def calibrate(
-    channels: Iterable[FloatArray], leads: BoolArray, quantile: float = 0.95, usual_tail: float = _USUAL_TAIL
-) -> tuple[Calibration, FloatArray, FloatArray]:
+    channels: Iterable[FloatArray],
+    leads: BoolArray,
+    quantile: float = 0.95,
+    usual_tail: float = _USUAL_TAIL,
+    *,
+    evidence: FloatArray | None = None,
+) -> tuple[Calibration, FloatArray]:
     """Learn what channels of training rows are divided by: this quantile of their block maxima.
 
     leads : (p,) sensors that may be a row's largest; all of them if there are none.
 
     Ratios count less where the logarithm of the third quartile of the maxima over their median exceeds `usual_tail`.
 
-    Returns also the scores (n,) of the training rows and the evidence (n, p) of their sensors, as `Calibration.judge`
-    gives them.
+    evidence : (n, p) takes the evidence of the sensors, as `Calibration.judge` gives it; it begins as 0.
+
+    Returns also the scores (n,) of the training rows, as `Calibration.judge` gives them.
     """
     by, powers, edges, tops = [], [], [], []
     total: Any = 0.0
-    evidence: Any = None
     leads = leads if leads.any() else ~leads
     for channel in channels:
-        evidence = fill_blocks(channel.shape[1], np.zeros_like, channel) if evidence is None else evidence
         middle, third, wanted = np.quantile(_channel_maxima(channel), [0.5, 0.75, quantile], axis=0)
         by.append(wanted)
         tails = np.log(np.maximum(third, _SMALLEST) / np.maximum(middle, _SMALLEST))
         powers.append(np.clip(usual_tail / np.maximum(tails, _SMALLEST), _LEAST_POWER, 1.0))
         moves = third > 0
         edges.append(third * np.median(wanted[moves] / third[moves]) if moves.any() else wanted)
-        largest = join_blocks(partial(_largest, by[-1], powers[-1], edges[-1], leads), channel, evidence)
+        raised = edges[-1] if evidence is not None else np.zeros_like(edges[-1])
+        work = partial(_largest, by[-1], powers[-1], raised, leads)
+        largest = join_blocks(work, channel, channel if evidence is None else evidence)
         usual = np.quantile(block_maxima(largest), quantile, axis=0)
         tops.append(np.where(usual > 0, usual, 1.0))
         total = total + _squares(largest, tops[-1])
         del channel  # before the next one is made
     calibration = Calibration(np.array(by), np.array(powers), np.array(edges), np.array(tops), leads)
-    return calibration, np.sqrt(total / calibration.tops.size), evidence
+    return calibration, np.sqrt(total / calibration.tops.size)
 
 
 def trailing_channels(
@@ -399,7 +405,7 @@ def learn_time_layer(
     E = standardise(residuals, Z, spacing, activity, judged)
     q = int(judged.sum())
     E, _ = follow_blocks(q, _without_slow_changes, (_first_levels(q), 0), E, spacing.runs)
-    calibration, scores, _ = calibrate(later_channels(E, spacing), leads[judged], _LATER_QUANTILE)
+    calibration, scores = calibrate(later_channels(E, spacing), leads[judged], _LATER_QUANTILE)
     surprise = learn_surprise(scores)
     return TimeLayer(judged, activity, calibration, surprise), surprise.apply(scores)
 
@@ -437,8 +443,9 @@ def judge_both_sides(
     """Judge training rows by what came before and after each."""
     activity = learn_activity(Z, residuals, spacing, kept)
     E, leads = standardise(residuals, Z, spacing, activity, judged), leads[judged]
-    _, scores, evidence = calibrate(two_sided_channels(E, spacing), leads)
-    _, trailing, _ = calibrate(trailing_blocks(E, spacing), leads)
+    evidence = fill_blocks(E.shape[1], np.zeros_like, E)
+    _, scores = calibrate(two_sided_channels(E, spacing), leads, evidence=evidence)
+    _, trailing = calibrate(trailing_blocks(E, spacing), leads)
     tail = np.nan
     if kept.all():  # faults make the tail where they are not learnt from
         tails = [np.quantile(np.abs(column), [0.75, 0.99]) for column in _some_rows(E).T]

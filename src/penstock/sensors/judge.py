@@ -371,6 +371,9 @@ def _learn_moving(X: FloatArray, clock: Clock, spacing: Spacing, scale: Scale, r
     for number in range(_PASSES):
         set_stage("pass", number + 1, _PASSES)
         model = learn_leave_one_out(filled, kept.astype(np.float64))
+        if number == _PASSES - 1:
+            others = _models_of_other_blocks(filled, kept, model)
+        filled = Z  # the copy is not needed any more
         R = fill_blocks(p, model.comparable, Z)
         complete = fill_blocks(p, model.fill, Z) if has_holes else Z
         found = judge_both_sides(R, complete, spacing, kept, judged, leads)
@@ -383,9 +386,9 @@ def _learn_moving(X: FloatArray, clock: Clock, spacing: Spacing, scale: Scale, r
     del R
     set_stage("calibration")
     both, before = learn_surprise(found.scores).apply(found.scores), found.trailing
-    others = _residuals_of_other_blocks(Z, filled, kept, model)
-    layer, as_new = learn_time_layer(others, complete, spacing, kept, judged, scale.leads)
-    del others, filled
+    R = fill_blocks(p, partial(_residuals_by_fold, others), Z, _folds(len(Z)))
+    layer, as_new = learn_time_layer(R, complete, spacing, kept, judged, scale.leads)
+    del R
     novelty, new, new_so_far = learn_novelty(complete, spacing, random)
     past, moments, unlike = None, np.zeros((3, int(judged.sum()))), []
     if p == 1 or explained < _WELL_EXPLAINED:
@@ -425,17 +428,21 @@ def _with_expected_where_out(judged: BoolArray, Z: FloatArray, R: FloatArray, ev
     return filled
 
 
-def _residuals_of_other_blocks(Z: FloatArray, filled: FloatArray, kept: BoolArray, model: LeaveOneOut) -> FloatArray:
-    """Return residuals of each of ten blocks of time by a model of the other blocks."""
-    sizes = [len(block) for block in np.array_split(np.arange(len(Z)), _FOLDS) if len(block)]
-    folds = np.repeat(np.arange(len(sizes)), sizes)
-    sums = add_up(partial(_sums_by_fold, len(sizes)), filled, kept.astype(np.float64), folds)
+def _folds(n: int) -> IndexArray:
+    """Return the number of the block of time, of ten, that each row is in."""
+    blocks = np.array_split(np.arange(n), min(_FOLDS, n))
+    return np.repeat(np.arange(len(blocks)), [len(block) for block in blocks])
+
+
+def _models_of_other_blocks(filled: FloatArray, kept: BoolArray, model: LeaveOneOut) -> list[LeaveOneOut]:
+    """Return for each block of time a model of the other blocks."""
+    folds = _folds(len(filled))
+    sums = add_up(partial(_sums_by_fold, folds[-1] + 1), filled, kept.astype(np.float64), folds)
     total, rows, products = (part.sum(axis=0) for part in sums)
-    others = [
+    return [
         from_sums(total - one, rows - its_rows, products - its_products) if total - one > 1 else model
         for one, its_rows, its_products in zip(*sums, strict=True)
     ]
-    return fill_blocks(Z.shape[1], partial(_residuals_by_fold, others), Z, folds)
 
 
 def _sums_by_fold(
@@ -471,6 +478,6 @@ def _learn_past(
     q = len(floors)
     found, moments = follow_blocks(q, partial(_against_past, least, floors, judged), np.zeros((3, q)), Z)
     channels = trailing_blocks(found, spacing, HORIZONS)
-    calibration, scores, _ = calibrate(channels, leads[judged], 0.75, np.inf)  # in most series blocks differ much
+    calibration, scores = calibrate(channels, leads[judged], 0.75, np.inf)  # in most series blocks differ much
     surprise = learn_surprise(scores)
     return Past(least, floors, calibration, surprise), moments, surprise.apply(scores)

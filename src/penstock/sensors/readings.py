@@ -86,10 +86,9 @@ def _scale_of(column: FloatArray, starts: BoolArray) -> tuple[float, float, bool
     constant = bottom == top or not width > 0  # rounding may let a constant column seem to vary
     judged = not constant and not changes_seldom(column, starts)
     known = column[np.isfinite(column)]
-    levels, counts = np.unique(known, return_counts=True)
-    seldom = bool(counts.max() >= _SELDOM_MOVES * len(known))
-    away = np.diff(known != levels[counts.argmax()], prepend=False, append=False)
-    once = seldom and int(away.sum()) == 2  # one beginning and one end
+    away = known != center  # what most readings are, their median is
+    seldom = bool(len(known) - away.sum() >= _SELDOM_MOVES * len(known))
+    once = seldom and int(np.diff(away, prepend=False, append=False).sum()) == 2  # one beginning and one end
     width = 1.0 if constant else float(width / shrink)
     return float(center / shrink), width, judged, bool(constant), seldom, once
 
