@@ -50,6 +50,7 @@ MAY = {  # by the role that an endpoint needs: the roles that have it
     "engineer": {"engineer"},
     "source": {"source", "engineer"},
 }
+_MOST_ROWS = 200_000  # of verdicts that are in memory at once
 _LAST_DAY = 29_585  # the end of 2050, in days since 1970
 _COUNTS = {
     "samples": "Rows that were judged.",
@@ -299,12 +300,17 @@ class Api:
             raise RefusedError(f"There is no sensor {unknown[0]!r:.80}.", 404)
         since = -math.inf if record.newest is None else record.newest - 3600 * given["hours"]
         none = np.empty(0, np.intp)
-        parts: list[tuple[Any, ...]] = [(none, *np.empty((3, 0)), np.empty(0, np.bool_), none)]
+        thinned: list[Any] = [none, *np.empty((3, 0)), np.empty(0, np.bool_), none]
+        parts, waiting = list[Any](), 0
+        share = 1 + self.store.count_rows(record.id, after=after, since=since) // _MOST_ROWS
         for block in self.store.verdicts(record.id, after=after, since=since):
             numbers, scores = np.arange(block.first, block.first + len(block.seconds)), block.scores
             versions = np.full(len(numbers), block.version)
             parts.append((numbers, block.seconds, scores.scores, scores.thresholds, scores.flags, versions))
-        rows, seconds, found, thresholds, flags, versions = map(np.concatenate, zip(*parts, strict=True))
+            waiting += len(numbers)
+            if waiting >= _MOST_ROWS:
+                thinned, parts, waiting = _thinned(thinned, parts, share), [], 0
+        rows, seconds, found, thresholds, flags, versions = _thinned(thinned, parts, share)
         chosen = _highest(np.flatnonzero((rows > after) & (seconds >= since)), found, points)
         return {
             "asset": record.name,
@@ -648,9 +654,9 @@ def export_frame(service: Service, asset: str, after: int = 0, limit: int = 100_
     """Return verdicts and readings of an asset as a table; readings are missing where they are not kept any more."""
     record = service.store.asset(asset)
     versions = service.store.models(record.id)
-    readings = {block.first: block.values for block in service.store.readings(record.id, after=after)}
     parts: list[pd.DataFrame] = []
-    for block in service.store.verdicts(record.id, after=after):
+    count = 0
+    for block, readings in service.store.history(record.id, after=after):
         n, scores = len(block.seconds), block.scores
         part = pd.DataFrame({
             "row": np.arange(block.first, block.first + n),
@@ -662,10 +668,11 @@ def export_frame(service: Service, asset: str, after: int = 0, limit: int = 100_
             "model": block.version,
         })  # fmt: skip
         columns = list(versions[block.version].columns or ())
-        values = readings.get(block.first, np.full((n, len(columns)), np.nan))
+        values = np.full((n, len(columns)), np.nan) if readings is None else readings.values
         named = [f"{name} (reading)" if name in part.columns else name for name in columns]
         parts.append(pd.concat([part, pd.DataFrame(values, columns=named)], axis=1)[part["row"] > after])
-        if sum(map(len, parts)) >= limit:
+        count += len(parts[-1])
+        if count >= limit:
             break
     whole = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=["row", "time", "score"])
     return whole.head(limit)
@@ -674,6 +681,18 @@ def export_frame(service: Service, asset: str, after: int = 0, limit: int = 100_
 def _with_words(alarm: dict[str, Any]) -> dict[str, Any]:
     known = Alarm.from_dict(alarm)
     return {**alarm, "words": alarm_in_words(known), "moved_first": list(known.moved_first)}
+
+
+def _thinned(before: list[Any], parts: Sequence[Any], share: int) -> list[Any]:
+    """Return columns with those of blocks of rows after them: of each so many rows the one with the highest score.
+
+    A period of any length takes a bounded memory. The third column is that of the scores.
+    """
+    if not parts:
+        return before
+    columns = [np.concatenate(each) for each in zip(*parts, strict=True)]
+    chosen = _highest(np.arange(len(columns[0])), columns[2], 1 + len(columns[0]) // share)
+    return [np.concatenate([one, other[chosen]]) for one, other in zip(before, columns, strict=True)]
 
 
 def _highest(places: Any, scores: Any, points: int) -> Any:
