@@ -51,6 +51,7 @@ MAY = {  # by the role that an endpoint needs: the roles that have it
     "source": {"source", "engineer"},
 }
 _MOST_ROWS = 200_000  # of verdicts that are in memory at once
+_PLAIN_TEXT = r"^[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]*$"  # of the description; what cannot be shown is refused
 _LAST_DAY = 29_585  # the end of 2050, in days since 1970
 _COUNTS = {
     "samples": "Rows that were judged.",
@@ -80,6 +81,7 @@ class Parameter:
 
     default : its value where it is absent; a text of the query is compared with `choices`, if there are any.
     least, most : bounds of a number, most characters of a text, most values of an array of texts.
+    needed : whether a body must have it.
     """
 
     name: str
@@ -89,6 +91,7 @@ class Parameter:
     least: float = 0
     most: float = 1000
     choices: tuple[str, ...] = ()
+    needed: bool = False
 
     def schema(self) -> dict[str, Any]:
         """Return how the OpenAPI description says what it may be."""
@@ -96,7 +99,8 @@ class Parameter:
         if self.kind in ("integer", "number"):
             bounds = {"minimum": self.least, "maximum": self.most}
         elif self.kind == "string":
-            bounds = {"enum": list(self.choices)} if self.choices else {"maxLength": self.most}
+            free = {"maxLength": self.most, "minLength": int(self.needed), "pattern": _PLAIN_TEXT}
+            bounds = {"enum": list(self.choices)} if self.choices else free
         elif self.kind == "array":
             bounds = {"items": {"type": "string"}, "maxItems": self.most}
         return {"type": self.kind, **bounds, "description": self.text}
@@ -493,8 +497,6 @@ class Api:
 
     async def silence(self, request: Request) -> list[dict[str, Any]]:
         given = request.scope["given"]
-        if given["hours"] is None or not given["pattern"]:
-            raise RefusedError("pattern and hours are needed.")
         silenced = self.service.silence(given["pattern"], _who(request), given["hours"], given["reason"])
         return await asyncio.wrap_future(silenced)
 
@@ -536,8 +538,8 @@ ENDPOINTS = (
         Api.act, (), (_REASON, _COMMENT, _SHELVED, _NAME)),
     Endpoint("POST", "/api/v1/silences", "operator", "Send no notifications of some assets for some hours.",
         Api.silence, (), (
-        Parameter("pattern", "string", "of asset names, * for any text", "", most=100),
-        Parameter("hours", "number", _HOURS, least=0.001, most=8784), _REASON, _NAME,
+        Parameter("pattern", "string", "of asset names, * for any text", most=100, needed=True),
+        Parameter("hours", "number", _HOURS, least=0.001, most=8784, needed=True), _REASON, _NAME,
     )),
     Endpoint("GET", "/api/v1/load", "viewer", "How much alarms ask of operators, against usual targets.", Api.load, (
         Parameter("days", "number", "of the data's time; 30", 30.0, most=1e6),
@@ -620,6 +622,7 @@ def describe() -> dict[str, Any]:
         if each.fields:
             fields = {field.name: field.schema() for field in each.fields}
             schema = {"type": "object", "properties": fields, "additionalProperties": False}
+            schema |= {"required": [field.name for field in each.fields if field.needed]}
             entry["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
             text = "1: other sites cannot send it"
             header = {"name": "Penstock-Command", "in": "header", "required": True, "description": text}
@@ -727,6 +730,9 @@ def _read_fields(body: Mapping[str, Any], fields: Sequence[Parameter]) -> dict[s
     other = next((name for name in body if name not in known), None)
     if other is not None:
         raise RefusedError(f"{other!r:.40} is not known here; {', '.join(known)} are.")
+    for name, each in known.items():
+        if each.needed and not body.get(name):
+            raise RefusedError(f"{name} is needed.")
     found = {name: each.default for name, each in known.items()}
     found |= {name: known[name].checked(value) for name, value in body.items() if value is not None}
     return {name: " ".join(value.split()) if isinstance(value, str) else value for name, value in found.items()}
