@@ -119,12 +119,13 @@ class Parameter:
                 value = float(value)
             except ValueError:
                 value = math.nan
-            value = int(value) if self.kind == "integer" and value.is_integer() else value
         return self.checked(value)
 
     def checked(self, value: Any) -> Any:
         """Return a value; a `RefusedError` if it cannot be."""
         if self.kind in ("integer", "number"):
+            if self.kind == "integer" and isinstance(value, float) and value.is_integer():
+                value = int(value)  # 1.0 is a whole number in JSON
             kinds = int if self.kind == "integer" else int | float
             if isinstance(value, bool) or not isinstance(value, kinds) or not self.least <= value <= self.most:
                 whole = "whole " if self.kind == "integer" else ""
