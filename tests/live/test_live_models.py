@@ -132,9 +132,10 @@ def test_detectors_of_series_judge_in_order_whatever_the_batches(
     assert [line["flag"] for line in lines] == [bool(score > model.threshold_of("auto")) for score in expected.scores]
     assert next(iter(lines[81]["variables"])) == "oil"
     assert lines[81]["variables"]["oil"] == pytest.approx(3, abs=0.5)
-    singly = replace(options, output=tmp_path / "singly.jsonl", state=tmp_path / "state", snapshot_every=1)
-    Monitor(singly).run()
-    assert lines_of(singly.output) == lines
+    if fit == "sensors":  # a commit for each row takes a while
+        singly = replace(options, output=tmp_path / "singly.jsonl", state=tmp_path / "state", snapshot_every=1)
+        Monitor(singly).run()
+        assert lines_of(singly.output) == lines
     pieces = replace(options, output=tmp_path / "pieces", state=tmp_path / "states", snapshot_every=7)
     while Monitor(pieces).run(iter([False] * 4 + [True]).__next__).samples < 200:
         pass

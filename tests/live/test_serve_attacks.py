@@ -15,6 +15,7 @@ from live_tables import wait_for
 
 from penstock._parameters import ParameterError
 from penstock.live import Monitor, WatchOptions
+from penstock.live import api as api_module
 from penstock.live import assets as assets_module
 from penstock.live import service as service_module
 from penstock.live.alarm_records import AlarmError
@@ -248,6 +249,34 @@ def test_what_fails_again_and_again_is_told_now_and_then(tmp_path, monkeypatch):
         monkeypatch.setattr(service_module, "_NOTICE_SECONDS", 0.0)  # after a while it is told again
         service.enter_problem("mqtt of unit1", "no broker")
         wait_for(lambda: told() == [False, True, False])
+
+
+# Questions about everything.
+
+
+def test_a_question_about_a_long_period_takes_a_bounded_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(api_module, "_MOST_ROWS", 40)
+    with LiveServer(options(tmp_path)) as server:
+        client = Client(server.url)
+        for start in range(0, 140, 20):
+            assert client.samples(csv_of(LIVE[start : start + 20]))[0] == 200
+        held = []
+        plain = api_module._thinned
+        monkeypatch.setattr(
+            api_module, "_thinned", lambda *given: held.append(sum(len(each[0]) for each in given[1])) or plain(*given)
+        )
+        few = client.get("assets/unit1/series?hours=1000&points=10")
+        whole = client.get("assets/unit1/verdicts")
+        assert max(held) <= 40
+        assert len(few["rows"]) <= 10
+        assert max(few["score"]) == max(each["score"] for each in whole)
+        read = []
+        plain_rows = Store._rows_of
+        monkeypatch.setattr(
+            Store, "_rows_of", lambda self, *given: (read.append(row) or row for row in plain_rows(self, *given))
+        )
+        assert client("GET", "/api/v1/assets/unit1/export?limit=5")[1].count("\n") == 6
+        assert len(read) <= 4  # not the whole history
 
 
 # A client that does not read.

@@ -50,6 +50,8 @@ MAY = {  # by the role that an endpoint needs: the roles that have it
     "engineer": {"engineer"},
     "source": {"source", "engineer"},
 }
+_MOST_ROWS = 200_000  # of verdicts that are in memory at once
+_PLAIN_TEXT = r"^[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]*$"  # of the description; what cannot be shown is refused
 _LAST_DAY = 29_585  # the end of 2050, in days since 1970
 _COUNTS = {
     "samples": "Rows that were judged.",
@@ -79,6 +81,7 @@ class Parameter:
 
     default : its value where it is absent; a text of the query is compared with `choices`, if there are any.
     least, most : bounds of a number, most characters of a text, most values of an array of texts.
+    needed : whether a body must have it.
     """
 
     name: str
@@ -88,6 +91,7 @@ class Parameter:
     least: float = 0
     most: float = 1000
     choices: tuple[str, ...] = ()
+    needed: bool = False
 
     def schema(self) -> dict[str, Any]:
         """Return how the OpenAPI description says what it may be."""
@@ -95,7 +99,8 @@ class Parameter:
         if self.kind in ("integer", "number"):
             bounds = {"minimum": self.least, "maximum": self.most}
         elif self.kind == "string":
-            bounds = {"enum": list(self.choices)} if self.choices else {"maxLength": self.most}
+            free = {"maxLength": self.most, "minLength": int(self.needed), "pattern": _PLAIN_TEXT}
+            bounds = {"enum": list(self.choices)} if self.choices else free
         elif self.kind == "array":
             bounds = {"items": {"type": "string"}, "maxItems": self.most}
         return {"type": self.kind, **bounds, "description": self.text}
@@ -114,12 +119,13 @@ class Parameter:
                 value = float(value)
             except ValueError:
                 value = math.nan
-            value = int(value) if self.kind == "integer" and value.is_integer() else value
         return self.checked(value)
 
     def checked(self, value: Any) -> Any:
         """Return a value; a `RefusedError` if it cannot be."""
         if self.kind in ("integer", "number"):
+            if self.kind == "integer" and isinstance(value, float) and value.is_integer():
+                value = int(value)  # 1.0 is a whole number in JSON
             kinds = int if self.kind == "integer" else int | float
             if isinstance(value, bool) or not isinstance(value, kinds) or not self.least <= value <= self.most:
                 whole = "whole " if self.kind == "integer" else ""
@@ -299,12 +305,17 @@ class Api:
             raise RefusedError(f"There is no sensor {unknown[0]!r:.80}.", 404)
         since = -math.inf if record.newest is None else record.newest - 3600 * given["hours"]
         none = np.empty(0, np.intp)
-        parts: list[tuple[Any, ...]] = [(none, *np.empty((3, 0)), np.empty(0, np.bool_), none)]
+        thinned: list[Any] = [none, *np.empty((3, 0)), np.empty(0, np.bool_), none]
+        parts, waiting = list[Any](), 0
+        share = 1 + self.store.count_rows(record.id, after=after, since=since) // _MOST_ROWS
         for block in self.store.verdicts(record.id, after=after, since=since):
             numbers, scores = np.arange(block.first, block.first + len(block.seconds)), block.scores
             versions = np.full(len(numbers), block.version)
             parts.append((numbers, block.seconds, scores.scores, scores.thresholds, scores.flags, versions))
-        rows, seconds, found, thresholds, flags, versions = map(np.concatenate, zip(*parts, strict=True))
+            waiting += len(numbers)
+            if waiting >= _MOST_ROWS:
+                thinned, parts, waiting = _thinned(thinned, parts, share), [], 0
+        rows, seconds, found, thresholds, flags, versions = _thinned(thinned, parts, share)
         chosen = _highest(np.flatnonzero((rows > after) & (seconds >= since)), found, points)
         return {
             "asset": record.name,
@@ -487,8 +498,6 @@ class Api:
 
     async def silence(self, request: Request) -> list[dict[str, Any]]:
         given = request.scope["given"]
-        if given["hours"] is None or not given["pattern"]:
-            raise RefusedError("pattern and hours are needed.")
         silenced = self.service.silence(given["pattern"], _who(request), given["hours"], given["reason"])
         return await asyncio.wrap_future(silenced)
 
@@ -530,8 +539,8 @@ ENDPOINTS = (
         Api.act, (), (_REASON, _COMMENT, _SHELVED, _NAME)),
     Endpoint("POST", "/api/v1/silences", "operator", "Send no notifications of some assets for some hours.",
         Api.silence, (), (
-        Parameter("pattern", "string", "of asset names, * for any text", "", most=100),
-        Parameter("hours", "number", _HOURS, least=0.001, most=8784), _REASON, _NAME,
+        Parameter("pattern", "string", "of asset names, * for any text", most=100, needed=True),
+        Parameter("hours", "number", _HOURS, least=0.001, most=8784, needed=True), _REASON, _NAME,
     )),
     Endpoint("GET", "/api/v1/load", "viewer", "How much alarms ask of operators, against usual targets.", Api.load, (
         Parameter("days", "number", "of the data's time; 30", 30.0, most=1e6),
@@ -614,6 +623,7 @@ def describe() -> dict[str, Any]:
         if each.fields:
             fields = {field.name: field.schema() for field in each.fields}
             schema = {"type": "object", "properties": fields, "additionalProperties": False}
+            schema |= {"required": [field.name for field in each.fields if field.needed]}
             entry["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
             text = "1: other sites cannot send it"
             header = {"name": "Penstock-Command", "in": "header", "required": True, "description": text}
@@ -648,9 +658,9 @@ def export_frame(service: Service, asset: str, after: int = 0, limit: int = 100_
     """Return verdicts and readings of an asset as a table; readings are missing where they are not kept any more."""
     record = service.store.asset(asset)
     versions = service.store.models(record.id)
-    readings = {block.first: block.values for block in service.store.readings(record.id, after=after)}
     parts: list[pd.DataFrame] = []
-    for block in service.store.verdicts(record.id, after=after):
+    count = 0
+    for block, readings in service.store.history(record.id, after=after):
         n, scores = len(block.seconds), block.scores
         part = pd.DataFrame({
             "row": np.arange(block.first, block.first + n),
@@ -662,10 +672,11 @@ def export_frame(service: Service, asset: str, after: int = 0, limit: int = 100_
             "model": block.version,
         })  # fmt: skip
         columns = list(versions[block.version].columns or ())
-        values = readings.get(block.first, np.full((n, len(columns)), np.nan))
+        values = np.full((n, len(columns)), np.nan) if readings is None else readings.values
         named = [f"{name} (reading)" if name in part.columns else name for name in columns]
         parts.append(pd.concat([part, pd.DataFrame(values, columns=named)], axis=1)[part["row"] > after])
-        if sum(map(len, parts)) >= limit:
+        count += len(parts[-1])
+        if count >= limit:
             break
     whole = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=["row", "time", "score"])
     return whole.head(limit)
@@ -674,6 +685,18 @@ def export_frame(service: Service, asset: str, after: int = 0, limit: int = 100_
 def _with_words(alarm: dict[str, Any]) -> dict[str, Any]:
     known = Alarm.from_dict(alarm)
     return {**alarm, "words": alarm_in_words(known), "moved_first": list(known.moved_first)}
+
+
+def _thinned(before: list[Any], parts: Sequence[Any], share: int) -> list[Any]:
+    """Return columns with those of blocks of rows after them: of each so many rows the one with the highest score.
+
+    A period of any length takes a bounded memory. The third column is that of the scores.
+    """
+    if not parts:
+        return before
+    columns = [np.concatenate(each) for each in zip(*parts, strict=True)]
+    chosen = _highest(np.arange(len(columns[0])), columns[2], 1 + len(columns[0]) // share)
+    return [np.concatenate([one, other[chosen]]) for one, other in zip(before, columns, strict=True)]
 
 
 def _highest(places: Any, scores: Any, points: int) -> Any:
@@ -708,6 +731,9 @@ def _read_fields(body: Mapping[str, Any], fields: Sequence[Parameter]) -> dict[s
     other = next((name for name in body if name not in known), None)
     if other is not None:
         raise RefusedError(f"{other!r:.40} is not known here; {', '.join(known)} are.")
+    for name, each in known.items():
+        if each.needed and not body.get(name):
+            raise RefusedError(f"{name} is needed.")
     found = {name: each.default for name, each in known.items()}
     found |= {name: known[name].checked(value) for name, value in body.items() if value is not None}
     return {name: " ".join(value.split()) if isinstance(value, str) else value for name, value in found.items()}

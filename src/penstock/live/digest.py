@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 from penstock._messages import duration_in_words
@@ -21,10 +20,6 @@ if TYPE_CHECKING:
 
 _DAY = 86_400.0
 _MOST = 200  # alarms that are listed one by one
-_STYLE = """body { font: 15px/1.45 system-ui, sans-serif; max-width: 60em; margin: 2em auto; padding: 0 1em; }
-table { border-collapse: collapse; width: 100%; }
-th, td { text-align: left; padding: 4px 10px 4px 0; vertical-align: top; border-bottom: 1px solid #ddd; }
-th { font-weight: 600; color: #555; } .soft { color: #555; }"""
 
 
 def last_moment(digest: str, hour: int, zone: dt.tzinfo, now: float) -> float:
@@ -154,46 +149,33 @@ def digest_in_words(digest: Mapping[str, Any]) -> tuple[str, str]:
 
 def digest_page(digest: Mapping[str, Any], url: str | None) -> str:
     """Return the digest as a page of its own, which needs no network."""
-    title, _ = digest_in_words(digest)
-    alarms = [("Since", "Ended", "What", "State", "Label")]
-    parts = [
-        f"<h1>{escape(title)}</h1>",
-        f'<p class="soft">{escape(_shown(digest, digest["from"]))} to {escape(_shown(digest, digest["to"]))}; '
-        f"times in {escape(digest['zone'])}.</p>",
-        f'<p><a href="{escape(url)}">The live page</a></p>' if url else "",
-        _section("Problems", _as_rows(digest["problems"])),
-        _section("Alarms since the last digest", alarms + [_cells(digest, each) for each in digest["alarms"]]),
-        f"<p>{digest['count'] - len(digest['alarms'])} earlier ones are not listed.</p>"
-        if digest["count"] > len(digest["alarms"])
-        else "",
-        _section("Open", alarms + [_cells(digest, each) for each in digest["open"]]),
-        _section("Stale", _as_rows(digest["stale"])),
-        _section("Assets", [
-            ("Asset", "Rows", "Last row", "Malformed lines", "Without score"),
-            *((each["asset"], f"{each['rows']:,}", _ago(each["last_row_seconds_ago"]), f"{each['malformed']:,}",
-               f"{each['unscored']:,}") for each in digest["assets"]),
-        ]),
-        _section("Alarm load", [
-            ("Measure", "Value", "Target (secondary sources)"),
-            *((each["name"], each["value"], each["target"]) for each in digest["load"]),
-        ]),
-    ]  # fmt: skip
-    head = f'<meta charset="utf-8"><title>{escape(title)}</title><style>{_STYLE}</style>'
-    return f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head><body>\n' + "\n".join(parts) + "\n</body></html>\n"
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # a service without digests needs none
 
-
-def _as_rows(texts: Iterable[str]) -> list[tuple[str, ...]]:
-    return [("",), *((text,) for text in texts)]
-
-
-def _section(title: str, rows: Sequence[Sequence[str]]) -> str:
-    """Return a heading with a table, whose first row is its head; "none" if there is nothing else."""
-    if len(rows) == 1:
-        return f"<h2>{escape(title)}</h2>\n<p>None.</p>"
-    head, *body = ["".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in row)
-                   for tag, some in (("th", rows[:1]), ("td", rows[1:])) for row in some]  # fmt: skip
-    lines = "\n".join(f"<tr>{line}</tr>" for line in body)
-    return f"<h2>{escape(title)}</h2>\n<table><thead><tr>{head}</tr></thead><tbody>\n{lines}\n</tbody></table>"
+    loader = PackageLoader("penstock.live", "templates")
+    templates = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    page = templates.get_template("digest.html").render(
+        title=digest_in_words(digest)[0],
+        url=url,
+        digest=digest,
+        since=_shown(digest, digest["from"]),
+        until=_shown(digest, digest["to"]),
+        problems=[(text,) for text in digest["problems"]],
+        stale=[(text,) for text in digest["stale"]],
+        alarms=[_cells(digest, each) for each in digest["alarms"]],
+        open=[_cells(digest, each) for each in digest["open"]],
+        assets=[
+            (
+                each["asset"],
+                f"{each['rows']:,}",
+                _ago(each["last_row_seconds_ago"]),
+                each["malformed"],
+                each["unscored"],
+            )
+            for each in digest["assets"]
+        ],
+        load=[(each["name"], each["value"], each["target"]) for each in digest["load"]],
+    )
+    return page.lstrip()
 
 
 def _cells(digest: Mapping[str, Any], alarm: Mapping[str, Any]) -> tuple[str, ...]:

@@ -240,9 +240,7 @@ class Monitor(Runtime):
             if changed:
                 more = _MODELS if "model was" in changed else ""
                 raise StoreError(f"The --state {options.state} was made with other settings: {changed}. {_ANEW}{more}")
-            for count in vars(Counts(**record.counts)).values():
-                _whole(count)
-            marks = {name: _output_mark(positions.pop(name, None)) for name in ("output", "alarms")}
+            marks = {name: positions.pop(name, None) for name in ("output", "alarms")}
             with store.transaction():
                 make = self._shelf.open(store, record, options)
             self._restore(record, make, positions, store.book(""))
@@ -424,16 +422,3 @@ def differences(saved: dict[str, Any], now: dict[str, Any]) -> str:
     names = [name for name in sorted({*saved, *now}) if saved.get(name) != now.get(name)]
     shown = [["not set" if value is None else repr(value) for value in (saved.get(n), now.get(n))] for n in names]
     return "; ".join(f"{name} was {before}, is {after}" for name, (before, after) in zip(names, shown, strict=True))
-
-
-def _output_mark(mark: Any) -> OutputMark | None:
-    """Return the mark of an output; None if it went where nothing can be taken back. ValueError if it is none."""
-    if mark is None:
-        return None
-    return {"length": _whole(mark["length"]), "tail": str(mark["tail"])}
-
-
-def _whole(value: object) -> int:
-    if type(value) is not int or value < 0:
-        raise ValueError(f"{value!r:.40} is not a whole number ≥ 0")
-    return value

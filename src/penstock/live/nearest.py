@@ -29,17 +29,15 @@ def nearest_normal(store: Store, asset: Asset, alarm: Alarm) -> dict[str, Any] |
     """
     worst = _worst_row(store, asset.record.id, alarm) if alarm.about == ALARM else 0
     after = worst - _MOST_ROWS
-    judged = takewhile(lambda block: block.first <= worst, store.verdicts(asset.record.id, after=after))
-    verdicts = {block.first: block.scores for block in judged}
-    read = list(takewhile(lambda block: block.first <= worst, store.readings(asset.record.id, after=after)))
-    # Either may be kept for longer; rows of another version of the model may have other columns.
-    read = [block for block in read if block.first in verdicts and block.version == asset.record.version]
+    blocks = takewhile(lambda block: block[0].first <= worst, store.history(asset.record.id, after=after))
+    # Rows of another version of the model may have other columns.
+    both = [(judged, read) for judged, read in blocks if read and read.version == asset.record.version]
+    read = [block for _, block in both]
     if not worst or not read or read[-1].first + len(read[-1].values) <= worst:
         return None
     seconds = np.concatenate([block.seconds for block in read])
     rows = np.concatenate([block.first + np.arange(len(block.values)) for block in read])
-    parts = [verdicts[block.first] for block in read]
-    scores = np.concatenate([np.where(each.flags, np.nan, each.scores) for each in parts])
+    scores = np.concatenate([np.where(each.scores.flags, np.nan, each.scores.scores) for each, _ in both])
     for each in store.alarms(asset=alarm.asset):
         scores[(seconds >= each["since"]) & (seconds <= each["last"])] = np.nan
     batch = joined_batches([batch_of(each) for each in read])

@@ -583,6 +583,20 @@ class Store:
             found = StreamScores(scores, thresholds, flags, variables, residuals)
             yield Judged(row["first"], row["received"], seconds, _times(row), row["version"], found, reasons)
 
+    def history(self, asset: int, *, after: int = 0) -> Iterator[tuple[Judged, Readings | None]]:
+        """Yield verdicts with the readings that they are on, in order; None where these are not kept any more."""
+        readings = self.readings(asset, after=after)
+        held = next(readings, None)
+        for judged in self.verdicts(asset, after=after):
+            while held is not None and held.first < judged.first:
+                held = next(readings, None)
+            yield judged, held if held is not None and held.first == judged.first else None
+
+    def count_rows(self, asset: int, *, after: int, since: float) -> int:
+        """Return how many rows there may be after this number and from this time on, without reading them."""
+        query = "SELECT coalesce(sum(count), 0) FROM verdicts WHERE asset=? AND first + count - 1 > ? AND until >= ?"
+        return int(self._read(query, asset, after, since)[0][0])
+
     def _rows_of(self, table: str, asset: int, after: int, since: float | None = None) -> Iterator[sqlite3.Row]:
         """Yield rows of a table, some at a time: a connection is not held while they are used."""
         query = f"SELECT * FROM {table} WHERE asset=? AND first + count - 1 > ? AND first > ? - 100000"
