@@ -4,8 +4,8 @@
 
 Characters are of Python files. A walk is what one warm run visits: our files, and our functions in them, on all
 threads. Python up to 3.11 also counts comprehensions and lambdas as functions, later versions only some of them: how
-many have a name is printed beside it. "detect --report" is a small table in time, "watch --model" a stream scored by a saved model, "NSNMF.fit" 300
-rows, "serve + POST" a service with one asset that takes a row over HTTP.
+many have a name is printed beside it. "detect --report" is a small table in time, "watch --model" a stream scored by a
+saved model, "NSNMF.fit" 300 rows, "serve + POST" a service with one asset that takes a row over HTTP.
 """
 
 from __future__ import annotations

@@ -11,8 +11,6 @@ from detection_tables import FAULT, HOT, plant, readings, residuals, rows_found,
 
 from penstock import NSNMF, Detector, detect, fit_model, score
 from penstock.detection import METHODS, explain
-from penstock.detection._explaining import seen_as
-from penstock.detection._parts import are_usual
 from penstock.detectors import MeanDistance, restore, state_of
 from penstock.detectors.views import VIEWS
 from penstock.thresholds import Fixed
@@ -190,7 +188,8 @@ def test_a_detector_without_a_tree_shows_the_nearest_usual_rows():
 def test_the_nearest_row_that_was_learnt_is_the_first_neighbor_if_it_is_usual():
     findings = detect(plant(), method="nsnmf", train_until="2024-05-01", top=110, gap=0)
     part, fitted = findings.rows.parts[0].part, findings.rows.parts[0].fitted
-    scaled, usual = part.scaled(findings.inputs.values.to_numpy()), are_usual(fitted, findings.scores, findings.flags)
+    scaled = part.scaled(findings.inputs.values.to_numpy())
+    usual = ~findings.flags[fitted] & (findings.scores[fitted] <= np.nanmedian(findings.scores[fitted]))
     seen = 0
     for event, row in findings.events["peak_row"].items():
         distances = np.linalg.norm(scaled[fitted] - scaled[row], axis=1)
@@ -411,13 +410,3 @@ def test_a_share_of_other_methods_is_one_of_the_rows():
     assert detect(plant(), method="knn", threshold=0.001).flags.sum() == 1
     assert detect(plant(), method="knn", threshold=0.05).flags.sum() == 13
     assert detect(plant(), method="detector", threshold=0.001, train_until="2024-05-01").flags.sum() == len(FAULT)
-
-
-@pytest.mark.parametrize(
-    ("parts", "words"),
-    [((3.0, 0.0, 2.0, 0.0), "far from most rows and from its nearest neighbours"),
-     ((0.0, 1.0, 0.0, 4.0), "far from all typical rows and with readings that are rare by themselves"),
-     ((0.0, -0.1, -0.2, 0.0), "hardly unusual"), ((0.0, 0.0, 0.0, 0.0), "hardly unusual")],
-)  # fmt: skip
-def test_views_in_words(parts, words):
-    assert seen_as(dict(zip(VIEWS, parts, strict=True))) == words

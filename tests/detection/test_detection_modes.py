@@ -296,8 +296,9 @@ def test_train_until_is_a_moment_or_all_of_a_day(until, count):
     ["soon", "", "31.05.2024", "05/06/2024", "now", 20240501, 1.5, pd.NaT, np.datetime64("NaT"), [1], "2024-13-01"],
 )
 def test_what_is_no_time_is_refused(until):
-    with pytest.raises(TableError, match=r"train_until.*Write (it like|the year first)"):
+    with pytest.raises(TableError) as refused:
         training_rows(hours(), until, None)
+    assert refused.value.parameter == "train_until"
 
 
 def test_a_moment_without_a_zone_is_in_that_of_the_table():
@@ -343,10 +344,10 @@ def test_without_time_row_numbers_tell(until):
     assert np.flatnonzero(detect(column, train_rule="row == 1", method="mean").rows.fitted).tolist() == [
         *range(1, 260, 2)
     ]
-    with pytest.raises(TableError, match=r"train_until: the table has no time stamps .* Give a row number"):
-        detect(table, train_until="2024-05-02")
-    with pytest.raises(TableError, match="Give only one of train_until, train_rule and train_periods"):
-        detect(plant(), train_until="2024-05-02", train_rule="oil > 0")
+    for rows, rule in ((table, None), (plant(), "oil > 0")):  # no time to compare with; two ways at once
+        with pytest.raises(TableError) as refused:
+            detect(rows, train_until="2024-05-02", train_rule=rule)
+        assert refused.value.parameter == "train_until"
 
 
 @pytest.mark.parametrize("method", ["nsnmf", "mean", "knn", "online"])
