@@ -159,7 +159,7 @@ def test_the_page_leads_with_the_verdict_and_the_incidents_by_severity():
         assert when(row["start"]) in leading
         assert (duration(row["duration"]) if row["start"] < row["end"] else "one row") in leading
     assert "outside its range" in leading
-    assert f"Above it, {about_figure(findings.assessment.threshold_expected)} would be expected by chance." in text
+    assert f"above {findings.threshold:.4g}, {by_chance(findings.assessment.threshold_expected)}" in text
     assert "Sensors are scored by each other over time (method sensors)" in text
 
 
