@@ -88,7 +88,7 @@ CHOSEN = [CHOSEN[place * len(CHOSEN) // 40] for place in range(40)]
 
 
 @pytest.mark.parametrize("name", CHOSEN)
-def test_any_file_is_judged_or_refused_in_one_line(run: Run, name: str) -> None:
+def test_any_file_is_scored_or_refused_in_one_line(run: Run, name: str) -> None:
     Path("table.csv").write_bytes(TABLES[name]())
     code = run("detect", "table.csv", *QUICK, "-o", "findings.json", "--scores", "scores.jsonl")
     if code == 2:
@@ -417,7 +417,7 @@ def one_constant(table: pd.DataFrame) -> None:
         (one_constant, "1 column was left out (gate: It never changes"),
     ],
 )
-def test_a_series_with_faulty_clocks_and_sensors_is_judged_with_a_note(
+def test_a_series_with_faulty_clocks_and_sensors_is_scored_with_a_note(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], spoil: Callable[[pd.DataFrame], None], said: str
 ) -> None:
     table = table_in_time()

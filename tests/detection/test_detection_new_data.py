@@ -192,7 +192,7 @@ def leaky_plant(n=600, p=8, missing=0.05):
     return table, gone
 
 
-def test_a_fault_is_found_among_holes_though_it_was_learnt_from():
+def test_a_fault_is_found_among_holes_though_it_was_fitted_to():
     table, _ = leaky_plant()
     for method in (NSNMF(n_components=4, similarity="relative", random_state=0), "gnmf"):
         assert set(rows_found(detect(table, method=method, top=8))) >= set(range(400, 405))

