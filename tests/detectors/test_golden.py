@@ -10,7 +10,6 @@ import pytest
 from golden.make_golden import CASES, FOLDER, what_it_says
 
 import penstock
-from penstock.detection import load
 from penstock.registry import DETECTORS
 from penstock.storage import FORMAT_VERSION
 
@@ -27,13 +26,6 @@ def test_golden_files_load(path: Path) -> None:
     np.testing.assert_allclose(found.pop("new_scores", []), expected.pop("new_scores", []), rtol=1e-9)
     assert expected.pop("parameters").items() <= found.pop("parameters").items()  # there may be new ones by now
     assert found == expected
-
-
-@pytest.mark.parametrize("path", sorted(FOLDER.glob("format-*/*.penstock")), ids=lambda path: path.stem)
-def test_golden_models_of_fit_load(path: Path) -> None:
-    findings = load(path).score(path.with_name("plant.csv"))
-    expected = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))["scores"]
-    np.testing.assert_allclose(findings.scores, expected, rtol=1e-9)
 
 
 def test_every_class_has_a_golden_file_of_this_format() -> None:
