@@ -226,11 +226,11 @@ class TrainingScores(Saveable, OutlierMixin):  # type: ignore[misc]
         Parameters
         ----------
         scores : array-like
-            Of rows that were not learnt from (`anomaly_score`; in time `score_series`); of `scores_` if not `later`.
+            Of rows that were not fitted to (`anomaly_score`; in time `score_series`); of `scores_` if not `later`.
         n_rows : int, default=None
-            The size of the period or table; as many rows as were learnt from if None.
+            The size of the period or table; as many rows as were fitted to if None.
         later : bool, default=True
-            Whether the scores are of rows that were not learnt from.
+            Whether the scores are of rows that were not fitted to.
 
         Returns
         -------
@@ -369,7 +369,7 @@ class BaseDetector(TrainingScores, BaseEstimator, metaclass=ABCMeta):  # type: i
     def _score_rows(self, A: FloatArray, A_clipped: FloatArray) -> FloatArray:
         """Return anomaly scores of new rows, each by itself to the last bit.
 
-        A_clipped has values outside the range learnt brought back to [0, 1], for the factorisation; A has not, for
+        A_clipped has values outside the fitted range brought back to [0, 1], for the factorisation; A has not, for
         the residual. With scale=None the two are the same.
         """
 
@@ -510,7 +510,7 @@ class BaseDetector(TrainingScores, BaseEstimator, metaclass=ABCMeta):  # type: i
         self._unpack_model(record.part("model"))
 
     def _pack_model(self) -> dict[str, Any]:
-        """Return what the subclass has learnt, apart from what all detectors share; see `Saveable._pack`."""
+        """Return the fitted state of the subclass, apart from what all detectors share; see `Saveable._pack`."""
         raise NotImplementedError(f"{type(self).__name__} cannot be saved yet: it lacks _pack_model.")
 
     def _unpack_model(self, record: Record) -> None:
