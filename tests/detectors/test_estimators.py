@@ -19,6 +19,7 @@ from estimators_cases import (
     VARIANTS,
     agreeing_rows,
     both_scales,
+    fitted_to_agreeing_rows,
     holey_rows,
     new_rows,
     rescaled,
@@ -60,6 +61,9 @@ pytestmark = [
 ]
 
 every_detector = pytest.mark.parametrize("detector", [clone(detector) for detector in ALL_DETECTORS], ids=repr)
+# For what the base class does, and no detector changes: one of each family.
+FAMILIES = [NormScore(), NSNMF(random_state=0), Detector(), SensorDetector()]
+each_family = pytest.mark.parametrize("detector", FAMILIES, ids=repr)
 every_table = pytest.mark.parametrize(("detector", "holes"), TABLES, ids=repr)
 
 
@@ -80,7 +84,7 @@ def test_scikit_learn(estimator, check) -> None:
 @every_table
 @both_scales
 def test_a_row_does_not_depend_on_its_batch(detector: BaseDetector, holes: bool, scale: str | None) -> None:
-    fitted = rescaled(detector, scale).fit(agreeing_rows(holes))
+    fitted = fitted_to_agreeing_rows(detector, scale, holes)
     new = new_rows(detector)
     whole = fitted.anomaly_score(new)
     assert np.isfinite(whole).all()
@@ -94,7 +98,7 @@ def test_a_row_does_not_depend_on_its_batch(detector: BaseDetector, holes: bool,
 @both_scales
 def test_training_rows_keep_their_scores(detector: BaseDetector, holes: bool, scale: str | None) -> None:
     X = agreeing_rows(holes)
-    fitted = rescaled(detector, scale).fit(X)
+    fitted = fitted_to_agreeing_rows(detector, scale, holes)
     assert np.isfinite(fitted.scores_).all()
     scores, original = scores_of_single_rows(fitted), first_copies(X)
     np.testing.assert_array_equal(fitted.anomaly_score(X), scores)
@@ -104,7 +108,7 @@ def test_training_rows_keep_their_scores(detector: BaseDetector, holes: bool, sc
         np.testing.assert_array_equal(fitted.transform(X), fitted.embedding_)
 
 
-@every_detector
+@each_family
 def test_fit_predict_is_the_verdict_on_the_training_scores(detector: BaseDetector) -> None:
     fitted = clone(detector).set_params(contamination=0.1)
     verdicts = fitted.fit_predict(some_rows())
@@ -113,7 +117,7 @@ def test_fit_predict_is_the_verdict_on_the_training_scores(detector: BaseDetecto
     assert (verdicts == -1).sum() == 8
 
 
-@every_detector
+@each_family
 def test_signs(detector: BaseDetector) -> None:
     X = some_rows()
     fitted = clone(detector).fit(X)
@@ -125,7 +129,7 @@ def test_signs(detector: BaseDetector) -> None:
     assert score.argmax() == 40
 
 
-@every_detector
+@each_family
 def test_the_threshold_can_be_changed_after_fitting(detector: BaseDetector) -> None:
     X = some_rows()
     fitted = clone(detector).fit(X)
@@ -143,7 +147,7 @@ def test_the_threshold_can_be_changed_after_fitting(detector: BaseDetector) -> N
         fitted.set_contamination(0.9)
 
 
-@every_detector
+@each_family
 def test_top(detector: BaseDetector) -> None:
     fitted = clone(detector).fit(some_rows())
     best = fitted.top(3)
@@ -163,7 +167,7 @@ def test_top_breaks_ties_by_row() -> None:
     assert fitted.top(4).index.tolist() == [1, 3, 4, 0]
 
 
-@every_detector
+@each_family
 def test_pandas_keeps_names_and_index(detector: BaseDetector) -> None:
     times = pd.date_range("2024-03-01", periods=80, freq="10min", name="time")
     frame = pd.DataFrame(some_rows(), columns=list("abcde"), index=times)
@@ -180,7 +184,7 @@ def test_pandas_keeps_names_and_index(detector: BaseDetector) -> None:
         fitted.anomaly_score(frame.rename(columns={"a": "f"}))
 
 
-@every_detector
+@each_family
 def test_polars(detector: BaseDetector) -> None:
     frame = pl.DataFrame(some_rows(), schema=list("abcde"))
     fitted = clone(detector).fit(frame)
@@ -206,7 +210,7 @@ def test_scores_are_finite_for_wild_rows(detector: BaseDetector, holes: bool, sc
 
 
 @every_detector
-@pytest.mark.parametrize("unit", [1e-308, 1e-150, 1e150, 1e306])
+@pytest.mark.parametrize("unit", [1e-308, 1e306])
 def test_scores_are_finite_in_any_unit(detector: BaseDetector, unit: float) -> None:
     assert np.isfinite(clone(detector).fit(some_rows() * unit).scores_).all()
 
@@ -230,7 +234,7 @@ def test_the_callers_data_are_neither_changed_nor_kept(detector: BaseDetector) -
         np.testing.assert_array_equal(fitted.anomaly_score(some_rows(9, seed=3)), before)
 
 
-@every_detector
+@pytest.mark.parametrize("detector", [*FAMILIES, LoMST()], ids=repr)
 @pytest.mark.parametrize(
     ("value", "word"), [(np.nan, r"NaN \(missing values\)"), (np.inf, r"inf \(infinity\)"), (-np.inf, "inf")]
 )
@@ -266,7 +270,7 @@ def test_huge_finite_values_are_not_called_infinite() -> None:
     assert np.isfinite(NormScore().fit([[1.7e308], [1.7e308], [-1.7e308]]).scores_).all()
 
 
-@every_detector
+@each_family
 def test_text_and_times_are_named(detector: BaseDetector) -> None:
     frame = pd.DataFrame(some_rows(20, 2), columns=["a", "b"])
     with pytest.raises(ValueError, match=r"row 0, column 'city' holds 'Oslo'.*Encode or leave out"):
@@ -279,7 +283,7 @@ def test_text_and_times_are_named(detector: BaseDetector) -> None:
         clone(detector).fit(frame.assign(t=pd.Timestamp("2024-01-01")))
 
 
-@every_detector
+@each_family
 def test_parameters_are_checked_when_fitting(detector: BaseDetector) -> None:
     with pytest.raises(ValueError, match=r"contamination must be 'auto' or a number in \(0, 0.5\], but is 0.7"):
         clone(detector).set_params(contamination=0.7).fit(some_rows())

@@ -209,9 +209,10 @@ def rows_with(what):
 
 
 @pytest.mark.parametrize("what", ["plain", "copies", "holes", "two rows", "equal rows"])
-@pytest.mark.parametrize("duplicates", ["collapse", "zero", "floor"])
-@pytest.mark.parametrize("make", [NSNMF, LaplacianNSNMF])
-@pytest.mark.parametrize("score_kind", ["residual", "structural"])
+@pytest.mark.parametrize(
+    ("make", "duplicates", "score_kind"),
+    [(NSNMF, "collapse", "residual"), (NSNMF, "zero", "structural"), (LaplacianNSNMF, "floor", "structural")],
+)
 def test_detectors(what, duplicates, make, score_kind, tmp_path):
     X = rows_with(what)
     detector = make(1 if what == "two rows" else 2, similarity="path", duplicates=duplicates, score_kind=score_kind,

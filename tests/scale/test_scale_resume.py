@@ -105,14 +105,14 @@ def kinds(tasks):
 
 ROW_TASKS = {"measure-piece", "lay-piece", "spread-rows", "gather-part"}
 TREE_TASKS = {"grow-part-tree", "join-two"}
-SOLVED = ROW_TASKS | TREE_TASKS | {"draw", "multiply"}
+SOLVED = ROW_TASKS | TREE_TASKS | {"draw-start", "extend-columns"}
 # When to die (what is done, how much of it; or in the how-manieth task of which name), and which tasks must not be run
 # again after it.
 MOMENTS = {
     "rows": ("laying out the rows", 0, {"measure-piece"}),
     "parts": ("gathering parts", 2, {"measure-piece", "lay-piece"}),
     "trees": ("trees of parts", 2, ROW_TASKS),
-    "burn-in": ("multiply", 5, ROW_TASKS | TREE_TASKS),
+    "burn-in": ("extend-columns", 5, ROW_TASKS | TREE_TASKS),
     "factors": ("factorising", 2 * CHECKPOINT_EVERY + 2, SOLVED),
     "third checkpoint": ("save-blocks", 6, SOLVED),  # the first is that of the starts
     "training scores": ("score-block", 2, SOLVED),

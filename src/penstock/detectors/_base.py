@@ -99,10 +99,16 @@ _FITTED: Fields = {
 }  # fmt: skip
 
 
-class SignedScores(OutlierMixin):  # type: ignore[misc]
-    """The methods that scikit-learn expects, by `anomaly_score` and `threshold_`. The only class that flips signs."""
+class TrainingScores(Saveable, OutlierMixin):  # type: ignore[misc]
+    """What a detector does with scores: scikit-learn's methods and signs, the list, a drawing, another threshold.
 
+    The only class that flips signs. A subclass has `anomaly_score`, and sets `scores_`, `threshold_` and `_row_labels`
+    (the index of a pandas table, or None) in `fit`.
+    """
+
+    scores_: FloatArray
     threshold_: float
+    _row_labels: Any
 
     @abstractmethod
     def anomaly_score(self, X: Any) -> FloatArray:
@@ -163,16 +169,6 @@ class SignedScores(OutlierMixin):  # type: ignore[misc]
     def _verdicts(self, scores: FloatArray) -> NDArray[np.int64]:
         return np.where(self._decide(scores) < 0, -1, 1)
 
-
-class TrainingScores(Saveable, SignedScores):
-    """What a detector does with the scores of the rows that it was fitted to: the list, a drawing, another threshold.
-
-    A subclass sets `scores_` and `_row_labels` (the index of a pandas table, or None) in `fit`.
-    """
-
-    scores_: FloatArray
-    _row_labels: Any
-
     def _choose_threshold(self, contamination: Contamination) -> float:
         return score_threshold(self.scores_[~np.isnan(self.scores_)], contamination)
 
@@ -230,11 +226,11 @@ class TrainingScores(Saveable, SignedScores):
         Parameters
         ----------
         scores : array-like
-            Of rows that were not learnt from (`anomaly_score`; in time `score_series`); of `scores_` if not `later`.
+            Of rows that were not fitted to (`anomaly_score`; in time `score_series`); of `scores_` if not `later`.
         n_rows : int, default=None
-            The size of the period or table; as many rows as were learnt from if None.
+            The size of the period or table; as many rows as were fitted to if None.
         later : bool, default=True
-            Whether the scores are of rows that were not learnt from.
+            Whether the scores are of rows that were not fitted to.
 
         Returns
         -------
@@ -309,8 +305,8 @@ class TrainingScores(Saveable, SignedScores):
 class BaseDetector(TrainingScores, BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
     """Score rows: the higher the score, the more anomalous; rows above the threshold are flagged.
 
-    The only class that validates data. High means anomalous, but for `score_samples` and `decision_function`
-    (`SignedScores`), where low does.
+    The only class that validates data. High means anomalous, but for `score_samples` and `decision_function`,
+    where low does.
 
     A subclass takes at least `contamination` and `scale` in its `__init__`, stores its parameters and does nothing
     else there, and implements `_fit_rows` and `_score_rows`; if it has parameters of its own, declares `_bounds`; and
@@ -373,7 +369,7 @@ class BaseDetector(TrainingScores, BaseEstimator, metaclass=ABCMeta):  # type: i
     def _score_rows(self, A: FloatArray, A_clipped: FloatArray) -> FloatArray:
         """Return anomaly scores of new rows, each by itself to the last bit.
 
-        A_clipped has values outside the range learnt brought back to [0, 1], for the factorisation; A has not, for
+        A_clipped has values outside the fitted range brought back to [0, 1], for the factorisation; A has not, for
         the residual. With scale=None the two are the same.
         """
 
@@ -514,7 +510,7 @@ class BaseDetector(TrainingScores, BaseEstimator, metaclass=ABCMeta):  # type: i
         self._unpack_model(record.part("model"))
 
     def _pack_model(self) -> dict[str, Any]:
-        """Return what the subclass has learnt, apart from what all detectors share; see `Saveable._pack`."""
+        """Return the fitted state of the subclass, apart from what all detectors share; see `Saveable._pack`."""
         raise NotImplementedError(f"{type(self).__name__} cannot be saved yet: it lacks _pack_model.")
 
     def _unpack_model(self, record: Record) -> None:

@@ -85,7 +85,7 @@ class FactorTask:
 
 @dataclass(frozen=True, eq=False)
 class FactorModel:
-    """What a detector has learnt: enough to score new rows."""
+    """The fitted state of a detector: enough to score new rows."""
 
     copies: Copies  # which training rows were fitted
     problem: Problem  # what was minimised over them

@@ -1,8 +1,8 @@
 """Turn what detectors keep into parts of a saved state, and back: columns, trees, graphs, labels of rows.
 
-Of row labels RangeIndex, numbers (int, uint, float, bool), text, times with their unit and zone, durations, and levels
-of these (MultiIndex) can be stored. Other kinds (categories, periods, intervals, mixed objects) are refused by
-`pack_labels`, which says what to do. A regular index's `freq` is not kept; `top` does not show it either.
+Of row labels RangeIndex, numbers (int, uint, float, bool), text, times with their unit and zone, and durations can be
+stored. Other kinds (levels, categories, periods, intervals, mixed objects) are refused by `pack_labels`, which says
+what to do. A regular index's `freq` is not kept; `top` does not show it either.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ _MOST_COLUMNS = 1_000_000
 _WAY_OUT = "Save without labels, `save(path, labels=False)`, or fit on a table with another index."
 _ZONE = re.compile(r"[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*(:[0-9]{2})?")
 _UNITS = ("s", "ms", "us", "ns")
-_MOST_LEVELS = 100
 _TEXT_TYPES = ("object", "str", "string")
 
 
@@ -133,17 +132,6 @@ def pack_labels(index: pd.Index[Any] | None) -> dict[str, Any] | None:
     """
     if index is None:
         return None
-    import pandas as pd
-
-    if isinstance(index, pd.MultiIndex):
-        if index.nlevels > _MOST_LEVELS:
-            raise TypeError(f"Row labels of more than {_MOST_LEVELS} levels cannot be stored. {_WAY_OUT}")
-        used = index.remove_unused_levels()
-        levels = [
-            {"codes": np.asarray(codes, dtype=np.int64), "values": pack_labels(values.rename(name))}
-            for codes, values, name in zip(used.codes, used.levels, used.names, strict=True)
-        ]
-        return {"type": "levels", "name": None, "levels": levels}
     if index.name is not None and type(index.name) not in (str, int, float, bool):
         raise TypeError(f"Row labels have the name {index.name!r}, which cannot be stored. {_WAY_OUT}")
     kind, content = _pack_values(index)
@@ -165,7 +153,7 @@ def _pack_values(index: Any) -> tuple[str, dict[str, Any]]:
         return "durations", {"unit": index.unit, "values": index.asi8}
     if isinstance(index.dtype, np.dtype) and index.dtype.kind in "biuf":
         return "numbers", {"values": index.to_numpy()}
-    if isinstance(index, pd.CategoricalIndex | pd.PeriodIndex | pd.IntervalIndex):
+    if isinstance(index, pd.MultiIndex | pd.CategoricalIndex | pd.PeriodIndex | pd.IntervalIndex):
         raise TypeError(f"Row labels of type {type(index).__name__} cannot be stored. {_WAY_OUT}")
     if str(index.dtype) in _TEXT_TYPES and all(isinstance(label, str) for label in index):
         return "text", {"dtype": str(index.dtype), "values": pack_text(list(index))}
@@ -212,8 +200,6 @@ _INDEX: dict[str, Fields] = {
 def _unpack(record: Record, kind: str) -> Any:
     import pandas as pd
 
-    if kind == "levels":
-        return _unpack_levels(record.require_fields("type", "name", "levels"))
     if kind not in _INDEX:
         raise record.error("type", "a known kind of index")
     found = read_fields(record, {"type": str, "name": object, **_INDEX[kind]})
@@ -247,23 +233,3 @@ def _unpack_times(record: Record, found: dict[str, Any], name: Any) -> Any:
     if not _is_zone_name(zone) or _known_zone(zone, unit) is None:
         raise record.error("zone", "a time zone that this machine knows")
     return times.tz_localize("UTC").tz_convert(zone)
-
-
-def _unpack_levels(record: Record) -> Any:
-    import pandas as pd
-
-    levels: list[Any] = []
-    codes: list[Any] = []
-    packed = record.value("levels")
-    if not isinstance(packed, list) or not 1 <= len(packed) <= _MOST_LEVELS:
-        raise record.error("levels", f"a list of 1 to {_MOST_LEVELS} levels")
-    for i, content in enumerate(packed):
-        level = Record(content, f"row_labels['levels'][{i}]").require_fields("codes", "values")
-        values = level.part("values")
-        if values.text("type") == "levels":
-            raise level.error("values", "a plain index")
-        levels.append(_unpack(values, values.text("type")))
-        codes.append(level.array("codes", np.int64, (None,), least=-1, most=len(levels[-1]) - 1))
-        if values.text("type") == "range" and len(levels[-1]) > len(codes[-1]):  # pandas writes it out
-            raise level.error("values", f"a range of at most {len(codes[-1])} labels")
-    return pd.MultiIndex(levels=levels, codes=codes, names=[level.name for level in levels])

@@ -16,7 +16,7 @@ import numpy as np
 
 from penstock.factor import BlockSGD, Coordinate, Multiplicative, RowBlocks
 from penstock.registry import DETECTORS, detector_class
-from penstock.storage import Fields, Record, StorageError, read_fields, read_state, write_state
+from penstock.storage import Fields, Record, StorageError, read_fields, read_state
 from penstock.thresholds import Threshold, pack_threshold, unpack_threshold
 
 KIND = "detector"
@@ -41,8 +41,8 @@ class Saveable(ABC):
     """
 
     @abstractmethod
-    def _pack(self) -> dict[str, Any]:
-        """Return what was learnt, as `penstock.storage.write_state` takes it, in a schema of its own.
+    def _pack(self, *, labels: bool) -> dict[str, Any]:
+        """Return the fitted state as `penstock.storage.write_state` takes it, with the labels of rows if wanted.
 
         Not `vars(self)`: attributes may be renamed, files stay.
         """
@@ -59,25 +59,14 @@ class Saveable(ABC):
     def _has_state(self) -> bool:
         """Return whether there is anything to pack apart from the parameters."""
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Save the detector, fitted or not, to a file for `penstock.load`: docs/saving.md.
-
-        The file appears wholly or not at all. Attributes that you added yourself are not in it.
-
-        Parameters
-        ----------
-        path : str or PathLike
-        """
-        write_state(path, KIND, self._whole_state())
-
     @abstractmethod
     def check_parameters(self) -> None:
         """Raise a ValueError if a parameter is out of bounds."""
 
-    def _whole_state(self, **options: Any) -> dict[str, Any]:
-        """Return what `restore` needs; options are those of `_pack`."""
+    def _whole_state(self, *, labels: bool) -> dict[str, Any]:
+        """Return what `restore` needs."""
         name = self._listed_name()
-        fitted = self._pack(**options) if self._has_state() else None
+        fitted = self._pack(labels=labels) if self._has_state() else None
         self.check_parameters()  # what could not be loaded must not be saved
         return {"class": name, "parameters": pack_parameters(name, self._storable_parameters()), "fitted": fitted}
 
@@ -105,8 +94,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 def state_of(detector: Saveable) -> dict[str, Any]:
     """Return a fitted detector as part of a larger state, without the labels of its rows; see `restore`."""
-    labels = {"labels": False} if hasattr(detector, "_row_labels") else {}
-    return detector._whole_state(**labels)
+    return detector._whole_state(labels=False)
 
 
 def restore(state: dict[str, Any]) -> Any:

@@ -1,4 +1,4 @@
-"""A stream of rows: the warm-up, the scaling learnt in it, the factors that follow, and the threshold.
+"""A stream of rows: the warm-up, the scaling fitted to it, the factors that follow, and the threshold.
 
 Rows are checked arrays here (`online.py` checks them): float64, NaN where a reading is missing.
 """
@@ -106,7 +106,7 @@ class Stream:
         return result
 
     def score(self, table: FloatArray) -> FloatArray:
-        """Return what `take` would score each row if it came next; nothing is learnt."""
+        """Return what `take` would score each row if it came next; nothing is taken in."""
         scores = np.empty(len(table))
         for at in range(0, len(table), _ROWS_AT_ONCE):
             part = slice(at, at + _ROWS_AT_ONCE)
@@ -114,7 +114,7 @@ class Stream:
         return scores
 
     def propose(self, table: FloatArray) -> float:
-        """Score one row; if it is learnt next, nothing is computed again."""
+        """Score one row; if it is taken in next, nothing is computed again."""
         score = self._running.propose(*self._scaled(table))
         self._proposed = (table.tobytes(), score)
         return score
@@ -168,7 +168,7 @@ class Stream:
         return self.factors
 
     def _scaled(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the rows for residuals and, clipped to the range learnt, for the factorisation."""
+        """Return the rows for residuals and, clipped to the fitted range, for the factorisation."""
         return (table, table) if self.scaling is None else self.scaling.apply_both(table)
 
     def _pieces(self, table: FloatArray) -> list[slice]:

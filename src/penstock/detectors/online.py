@@ -78,7 +78,7 @@ class OnlineNSNMF(TrainingScores, BaseEstimator):  # type: ignore[misc]
         What is left of the past after each sample. 1 is the paper's: every sample counts for ever. With 0.999 a sample
         counts half after 693 more; rows of H are kept at their norms then.
     learn_flagged : bool, default=True
-        Whether a sample above the threshold is learnt as well. With False it leaves no trace in the model or the
+        Whether a sample above the threshold is taken in as well. With False it leaves no trace in the model or the
         buffer, and a lasting change of the process stays an anomaly until the detector is fitted again.
     threshold : Threshold or None, default=None
         From `penstock.thresholds`; a copy of it follows the scores. None: `MeanDeviation()`, the mean + 3 standard
@@ -332,7 +332,7 @@ class OnlineNSNMF(TrainingScores, BaseEstimator):  # type: ignore[misc]
             )
 
     def anomaly_score(self, X: Any) -> FloatArray:
-        """Return what each row would score if it came next: the higher, the more anomalous. Nothing is learnt.
+        """Return what each row would score if it came next: the higher, the more anomalous. Nothing is taken in.
 
         Parameters
         ----------

@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 _BLOCKS = 3  # of consecutive rows, each scored by views of the others; with more, later rows are farther off
 _SOON = 0.01  # of the rows: rows so few rows apart are close in time
 _OFTEN = 0.125  # of the rows have their nearest one so close: a fiftieth of independent ones do
-_BETWEEN = 0.025  # of the rows, on each side of a block: not learnt from either, as they are close to its rows
+_BETWEEN = 0.025  # of the rows, on each side of a block: not fitted to either, as they are close to its rows
 _FEWEST_ROWS = 100
-_MOST_NEXT = 0.5  # of the rows are most like the one before or after: a later one would be like none learnt from
+_MOST_NEXT = 0.5  # of the rows are most like the one before or after: a later one would be like none fitted to
 
 
 @dataclass(frozen=True, eq=False)
 class ViewsModel:
-    """What a `Detector` has learnt."""
+    """The fitted state of a `Detector`."""
 
     copies: Copies  # which training rows were fitted
     tree: Tree  # the spanning tree of all training rows
@@ -61,7 +61,7 @@ class ViewsModel:
         for block in np.array_split(numbers, _BLOCKS):
             others = np.ascontiguousarray(A[(numbers < block[0] - between) | (numbers > block[-1] + between)])
             if np.isnan(others).all(axis=0).any() or find_unconnected(~np.isnan(others)) is not None:
-                continue  # a column or a group of rows was read in this block alone: nothing to judge it by
+                continue  # a column or a group of rows was read in this block alone: nothing to compare it with
             copies = Copies.of(others, merge=True)
             tree = tree_among(spanning_tree_of_comparable(others), copies.kept)
             views, _ = learn_composite(others, copies.kept, copies.copy_of, tree, np.random.default_rng(0))
@@ -120,8 +120,8 @@ class Detector(BaseDetector):
     Training rows are looked at as if they were new (each without itself), so that a new normal row scores like a
     training row, and `false_alarm_rate` means what it says where rows are like independent draws. Rows of a sensor that
     moves slowly are not: those of the training period have near copies a moment earlier and later, new ones do not.
-    Where that is so in the rows learnt from, taken in the order given, rates come from blocks of them scored by what
-    was learnt from the others. The threshold of `contamination` does not.
+    Where that is so in the training rows, taken in the order given, rates come from blocks of them scored by what
+    was fitted to the others. The threshold of `contamination` does not.
 
     Parameters
     ----------
@@ -226,12 +226,12 @@ class Detector(BaseDetector):
         Measured on the training rows, each looked at without itself; those that are anomalous among them make it larger
         than it is, to the safe side. Of a training row it is only its rank, (rank + 1)/(n + 1), whatever the row is.
         Below 1/(n + 1) it is extrapolated by a Pareto tail, and a guess: fit on several times as many rows as the rate
-        is one in. It holds for rows that are like independent draws of what was learnt from.
+        is one in. It holds for rows that are like independent draws of the training rows.
 
         Where an eighth of the training rows have their nearest one within a hundredth of the rows before or after, as
         readings that follow each other in time do, the first call takes several times as long as the fit: blocks of
-        training rows are scored by what is learnt from the others. The rate then holds for later rows as long as these
-        move in the range that was learnt from. A table that is sorted by many small groups looks the same; its rates
+        training rows are scored by what is fitted to the others. The rate then holds for later rows as long as these
+        move in the range of the training rows. A table that is sorted by many small groups looks the same; its rates
         are too high.
 
         Parameters

@@ -1,4 +1,4 @@
-"""Score the rows of a table by a detector that has not learnt from the rows that stand out."""
+"""Score the rows of a table by a detector that was not fitted to the rows that stand out."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ A view gives a number that is high for odd rows; the logarithm of that number, s
 view's part of the score. Rows are arrays of shape (n, p); NaN marks a missing reading. A training row is looked at as
 if it came last, without itself, so that new rows are measured as training rows are.
 
-What is learnt from all rows (encoding, histograms) is learnt from sums over blocks of rows, so that other programs can
+What is fitted to all rows (encoding, histograms) is fitted by sums over blocks of rows, so that other programs can
 learn it from parts of the rows and get the same numbers to the last bit.
 """
 
@@ -125,7 +125,7 @@ def sums_of_squares(A: FloatArray, unit: FloatArray, mean: FloatArray) -> FloatA
 
 @dataclass(frozen=True)
 class LogStandard:
-    """(log value − mean)/spread over the rows learnt from; values below `floor` count as `floor`.
+    """(log value − mean)/spread over the training rows; values below `floor` count as `floor`.
 
     >>> standard = learn_standard(np.array([1.0, 10.0, 100.0]))
     >>> standard.apply(np.array([10.0, 100.0, 1000.0])).round(3).tolist()
@@ -365,7 +365,7 @@ class Margins:
     width: FloatArray  # (p,) of a bin
     counts: FloatArray  # (p, bins + 2) with an empty bin at either end
     total: FloatArray  # (p,) readings
-    usual: FloatArray  # (p,) the mean surprise of the readings learnt from
+    usual: FloatArray  # (p,) the mean surprise of the training readings
 
     def surprises(self, Q: FloatArray, own: FloatArray, share: FloatArray) -> FloatArray:
         """Return (n, p): −log share of each reading.
@@ -480,7 +480,7 @@ class Composite:
         return *sampled, self.plain.values(self.plain.own_places()), self.logged.values(at), marginal
 
     def on_their_scale(self, raw: tuple[FloatArray, ...], copy_of: IndexArray) -> tuple[Composite, FloatArray]:
-        """Return the views with scales learnt from `own_raw`, and the parts (n, 4) of all training rows.
+        """Return the views with scales fitted to `own_raw`, and the parts (n, 4) of all training rows.
 
         copy_of : (n,) which fitted row each training row is or equals.
         """
