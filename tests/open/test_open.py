@@ -363,6 +363,30 @@ def test_killed_in_the_middle_the_folder_is_whole(tmp_path, seconds):
     assert [each.name for each in tmp_path.rglob("*.tmp")] == []
 
 
+UPLOAD = """
+import asyncio, sys
+from pathlib import Path
+from penstock.project.uploads import UploadLimits, receive
+
+async def pieces():
+    yield b"time,flow\\n"
+    print("ready", flush=True)
+    await asyncio.sleep(600)
+
+asyncio.run(receive(Path(sys.argv[1]), "plant.csv", pieces(), UploadLimits()))
+"""
+
+
+def test_an_upload_that_was_killed_leaves_nothing(tmp_path):
+    data = Project(tmp_path).folder / "data"
+    with subprocess.Popen([sys.executable, "-c", UPLOAD, str(data)], stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        assert len(list(data.iterdir())) == 1
+        process.send_signal(signal.SIGKILL)
+    assert Project(tmp_path).uploads == []
+    assert list(data.iterdir()) == []
+
+
 # The worker.
 
 
