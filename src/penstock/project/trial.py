@@ -198,7 +198,8 @@ def _wait_for_row(service: Service, options: AssetOptions, said: _Said, seconds:
 
 def _first_row(service: Service) -> dict[str, Any]:
     record = service.assets[_UNIT].record
-    rows, judged = (next(read(record.id)) for read in (service.store.readings, service.store.verdicts))
+    rows = next(service.store.readings(record.id))
+    judged = next(service.store.verdicts(record.id))
     numbers = zip(record.columns or (), rows.values[0].tolist(), strict=False)
     texts = ((name, column[0]) for name, column in rows.texts.items())
     moment = None if rows.times is None else pd.Timestamp(rows.seconds[0], unit="s").isoformat(timespec="seconds")
