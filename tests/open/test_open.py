@@ -12,6 +12,7 @@ import time
 import urllib.error
 import urllib.request
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -22,7 +23,16 @@ import penstock
 from penstock.cli import main
 from penstock.detection import read_failures
 from penstock.io import TableError, read_table
-from penstock.project import Project, ProjectError, UploadLimits, compare_periods, notebook_json, opened_project
+from penstock.live.options import AssetOptions
+from penstock.project import (
+    Project,
+    ProjectError,
+    UploadLimits,
+    compare_periods,
+    compare_units,
+    notebook_json,
+    opened_project,
+)
 from penstock.project.folder import toml_value
 from penstock.project.tasks import EXPORTS, Desk
 from penstock.project.uploads import safe_name, unpack
@@ -178,6 +188,21 @@ def test_scoring_again_reads_nothing_again(project):
     assert done(desk, "detect")["reads"] == 2
 
 
+def test_a_label_does_not_fit_again(project):
+    desk = desk_of(project)
+    first = done(desk, "detect")
+    (incident,) = project.read_json("findings")["incidents"]
+    project.label(incident, "normal", "Ada", "test run")
+    again = done(desk, "detect")
+    assert (first["fits"], again["fits"]) == (1, 1)
+    kept = project.read_json("findings")["incidents"]
+    assert [each["known"] for each in kept] == ["rare but normal: test run"]
+    done(desk_of(project), "detect")  # from nothing: the same
+    assert project.read_json("findings")["incidents"] == kept
+    project.add_period("exclude_periods", "2024-05-01..2024-05-01")
+    assert done(desk, "detect")["fits"] == 2
+
+
 def test_what_was_understood_is_a_document(project):
     done(desk_of(project), "look")
     look = project.read_json("look")
@@ -238,8 +263,61 @@ def test_periods_are_compared():
     assert found.index[0] == "c"  # it never moved before
     assert found.loc["a", "change"] == 10
     assert np.isnan(found.loc["c", "apart"])
+    assert found["differs"].to_dict() == {"a": True, "b": False, "c": True}
+    assert found["since"].to_dict() == {"a": 3, "b": None, "c": 3}
+    back = compare_periods(table, "3..5", "0..2").set_index("tag")
+    assert (back.loc["a", "change"], back.loc["a", "since"]) == (-10, 3)
+    assert compare_periods(table, "0..4", "3..5").set_index("tag").loc["c", "since"] is None  # they overlap
     with pytest.raises(TableError):
         compare_periods(table, "0..2", "70..80")
+
+
+def sisters(folder):
+    """Two units with the same tags, the oil of the second warmer from row 500 on."""
+    rng, one = np.random.default_rng(3), plant_frame(900, range(0)).set_index("time")
+    other = one + rng.normal(scale=0.2, size=one.shape)
+    other.iloc[500:, 1] += 6
+    one.to_csv(folder / "unit1.csv")
+    other.to_csv(folder / "unit2.csv")
+    one.add_prefix("unit1_").join(other.add_prefix("unit2_")).to_csv(folder / "wide.csv")
+    both = pd.concat([one.assign(unit="unit1"), other.assign(unit="unit2")])
+    both.to_csv(folder / "long.csv")
+    return one.index[500]
+
+
+@pytest.mark.parametrize("source", ["wide.csv", "long.csv", ["unit1.csv", "unit2.csv"]])
+def test_sister_units_are_compared(tmp_path, source, capsys):
+    moment = sisters(tmp_path)
+    names = [str(tmp_path / each) for each in ([source] if isinstance(source, str) else source)]
+    project = Project(tmp_path / "project")
+    project.use(*names)
+    project.change(group="unit" if source == "long.csv" else None)
+    found = project.compare(units=("unit1", "unit2"))
+    assert found["differs"].tolist() == [True, False, False, False]
+    first = found.iloc[0]
+    assert (first["tag"], str(first["since"])) == ("oil", moment)
+    assert first["change"] == pytest.approx(6, abs=0.1)
+    group = ["--group", "unit"] if source == "long.csv" else []
+    output = tmp_path / "found.csv"
+    given = [*names, *group, "--unit", "unit1", "--unit", "unit2"]
+    assert main(["compare", *given, "--output", str(output)]) == 0
+    assert moment in capsys.readouterr().out
+    assert pd.read_csv(output)["tag"].tolist() == found["tag"].tolist()
+    assert main(["compare", *given, "--output", str(output)]) == 2  # it is there
+    assert main(["compare", *given[:-2]]) == 2
+    assert main(["compare", *names, *group, "--unit", "unit1", "--unit", "unit9"]) == 2
+
+
+def test_units_that_differ_in_nothing_differ_in_nothing():
+    rng, times = np.random.default_rng(0), pd.date_range("2024-05-01", periods=500, freq="h").astype(str)
+    base = np.sin(np.arange(500) / 30)
+    tables = [read_table({"time": times, "oil": base + rng.normal(scale=0.1, size=500)}) for _ in range(2)]
+    assert not compare_units(*tables)["differs"].any()
+    always = read_table({"time": times, "oil": tables[1].values["oil"] + 5})
+    found = compare_units(tables[0], always).iloc[0]
+    assert (bool(found["differs"]), found["since"]) == (True, None)
+    with pytest.raises(TableError):
+        compare_units(tables[0], read_table({"time": times, "other": base}))
 
 
 def test_rules_say_what_they_would_have_done(project):
@@ -251,7 +329,8 @@ def test_rules_say_what_they_would_have_done(project):
     assert "2024-05-05 20:" in answer["alarms"][0]
     assert desk.carry_out("past", {"model": name, "rules": {"on_delay": "soon"}})[0] == "failed"
     assert desk.carry_out("past", {"model": "other", "rules": {}})[0] == "failed"
-    row = done(desk, "test_input", model=name, file=project.sources[0])
+    asset = AssetOptions(model=project.models[0], input=Path(project.sources[0]))
+    row = done(desk, "test_input", asset=asset)
     assert row["time"] == "2024-05-01T00:00:00"
     assert [each["name"] for each in row["readings"]] == ["load", "oil", "flow", "head"]
 
@@ -282,6 +361,30 @@ def test_killed_in_the_middle_the_folder_is_whole(tmp_path, seconds):
     assert set(project.settings) <= {"source", "exclude_periods"}
     assert project.read_json("look") is None or len(project.read_json("look")["fill"]) == 100_000
     assert [each.name for each in tmp_path.rglob("*.tmp")] == []
+
+
+UPLOAD = """
+import asyncio, sys
+from pathlib import Path
+from penstock.project.uploads import UploadLimits, receive
+
+async def pieces():
+    yield b"time,flow\\n"
+    print("ready", flush=True)
+    await asyncio.sleep(600)
+
+asyncio.run(receive(Path(sys.argv[1]), "plant.csv", pieces(), UploadLimits()))
+"""
+
+
+def test_an_upload_that_was_killed_leaves_nothing(tmp_path):
+    data = Project(tmp_path).folder / "data"
+    with subprocess.Popen([sys.executable, "-c", UPLOAD, str(data)], stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        assert len(list(data.iterdir())) == 1
+        process.send_signal(signal.SIGKILL)
+    assert Project(tmp_path).uploads == []
+    assert list(data.iterdir()) == []
 
 
 # The worker.
@@ -503,9 +606,11 @@ def test_from_elsewhere_no_paths_are_taken(tmp_path, plant):
         server.address = server.address.replace("0.0.0.0", "127.0.0.1")
         page = Page(server)
         assert page.ask("api/do/use", {"path": str(plant)})[0] == 422
-        status, answer, _ = page.ask("api/do/test", {"model": "v1", "file": str(plant)})
-        assert status == 422
-        assert b"outside the project" in answer
+        (server.api.project.folder / "models" / "x-1.penstock").write_bytes(b"")
+        for command in ("test", "live"):
+            status, answer, _ = page.ask(f"api/do/{command}", {"model": "x-1.penstock", "input": str(plant)})
+            assert status == 422
+            assert b"outside the project" in answer
 
 
 def test_the_command_opens_a_project_and_ends_in_order(tmp_path, plant):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import urllib.request
 
+import pandas as pd
 import pytest
 from browser_pages import opened_page
 from open_cases import plant_frame
@@ -109,12 +110,13 @@ def test_a_reload_and_a_second_tab_lose_nothing(browser, server, tmp_path):
         assert "2024-05-02 until 2024-05-03" in page.inner_text("#marks")
         page.locator("#marks li button").first.click()
         page.locator("#marks li").nth(1).wait_for(state="detached")
-        log = b"start,end,text\n2024-05-05,2024-05-06,oil hot\n"
+        log = b"start,end,text\n2024-05-05,2024-05-06,oil hot\n2024-05-01,2024-05-01,inspection\n"
         page.set_input_files("#failures-file", {"name": "log.csv", "mimeType": "text/csv", "buffer": log})
         page.locator("#failures-lead", has_text="Score again").wait_for()
         page.click("#again")
         page.locator("#failures tr", has_text="✓ found").wait_for()
         assert "oil hot" in page.inner_text("#failures")
+        assert "✗ missed" in page.inner_text("#failures")
 
 
 def test_a_long_table_with_quality(browser, server, tmp_path):
@@ -154,7 +156,7 @@ def test_the_sample_fits_a_phone_and_is_used_by_keyboard(browser, server):
         idle(page)
         for step in ("data", "understood", "findings", "compare", "live", "keep"):
             page.evaluate(f"location.hash = '{step}'")
-            page.wait_for_timeout(300)
+            page.locator(f"#page-{step}").wait_for()
             assert page.evaluate("document.documentElement.scrollWidth") <= 360, step
         page.locator("nav a", has_text="What is wrong").focus()
         page.keyboard.press("Enter")
@@ -180,11 +182,89 @@ def test_everything_can_be_downloaded(browser, server, tmp_path):
             page.click("text=Show it")
         tab.value.locator("h1").wait_for()
         tab.value.locator("canvas").first.wait_for()  # its own script runs
+
+
+def test_periods_and_sister_units_are_compared(browser, server, tmp_path):
+    one = plant_frame(600, range(0)).set_index("time")
+    other = one + 0.01
+    other.iloc[300:, 1] += 6
+    path = tmp_path / "sisters.csv"
+    one.add_prefix("unit1_").join(other.add_prefix("unit2_")).to_csv(path)
+    with opened(browser, server) as page:
+        drop(page, path)
+        page.locator("#tags tr").nth(7).wait_for()
         page.click("nav a[href='#compare']")
+        page.wait_for_function("() => document.getElementById('compare-first').value.startsWith('2024-05-01 00:00..')")
         page.fill("#compare-first", "2024-05-01..2024-05-02")
-        page.fill("#compare-second", "2024-05-03..2024-05-04")
+        page.fill("#compare-second", "2024-05-03 12:00..2024-05-04")
         page.click("#compare-form button")
-        page.locator("#compared tr").nth(3).wait_for()
+        page.locator("#compared tr").nth(7).wait_for()
+        assert "unit2_oil" in page.inner_text("#compare-lead")
+        page.check("input[value=units]")
+        assert page.input_value("#compare-second") == "unit2"
+        page.click("#compare-form button")
+        page.locator("#compared tr", has_text="2024-05-03 02:00").wait_for()
+        assert page.inner_text("#compare-lead") == "1 of 4 tags differs: 'oil'."
+        with page.expect_download() as got:
+            page.click("#compare-csv")
+        assert got.value.suggested_filename == "comparison.csv"
+
+
+def test_a_german_export_and_every_kind_of_source(browser, server, tmp_path):
+    frame = plant_frame()
+    frame.columns = ["Zeitstempel", "Leistung [kW]", "Öltemperatur [°C]", "Durchfluss", "Fallhöhe [m]"]
+    frame["Zeitstempel"] = pd.to_datetime(frame["Zeitstempel"]).dt.strftime("%d.%m.%Y %H:%M")
+    path = tmp_path / "export_münchen.csv"
+    frame.to_csv(path, index=False, sep=";", decimal=",", encoding="cp1252")
+    with opened(browser, server) as page:
+        drop(page, path)
+        page.locator("#tags tr", has_text="Öltemperatur").wait_for()
+        assert "from 2024-05-01 00:00 until 2024-05-07 05:50" in page.inner_text("#look-lead")
+        page.click("nav a[href='#live']")
+        page.click("#fit")
+        page.locator("#live-form").wait_for()
+        page.click("#live-test")
+        page.locator("#live-answer", has_text="2024-05-01 00:00").wait_for()
+        page.select_option("#live-kind", "http")
+        page.click("#live-test")
+        page.locator("#live-answer li", has_text="Öltemperatur [°C]: 50").wait_for()
+        page.select_option("#live-kind", "folder")
+        page.fill("#live-place", "data")
+        page.click("#live-test")
+        page.locator("#live-answer", has_text="2024-05-01 00:00").wait_for()
+        page.select_option("#live-kind", "http")
+        page.click("#live-form button.first")
+        page.locator("#live-answer pre", has_text="/samples").wait_for()
+
+
+def test_a_file_with_nothing_wrong(browser, server, tmp_path):
+    path = tmp_path / "healthy.csv"
+    plant_frame(1500, fault=range(0)).to_csv(path, index=False)
+    with opened(browser, server) as page:
+        drop(page, path)
+        page.locator("#tags tr").nth(3).wait_for()
+        page.click("#find")
+        page.locator("#verdict", has_text="Nothing stands out").wait_for()
+        page.locator("#no-incidents").wait_for()
+        assert not page.is_visible("#incident-table")
+
+
+def test_areas_with_three_clocks(browser, server, tmp_path):
+    frame = plant_frame()
+    times, paths = pd.to_datetime(frame["time"]), []
+    for name, columns, shift, every in (("a", ["load"], 0, 1), ("b", ["oil"], 180, 1), ("c", ["flow", "head"], 61, 2)):
+        part = frame[columns].set_axis((times + pd.Timedelta(shift, "s")).rename("time"), axis=0)
+        paths.append(tmp_path / f"{name}.csv")
+        part.iloc[::every].to_csv(paths[-1])
+    with opened(browser, server) as page:
+        drop(page, paths)
+        page.locator("#tags tr").nth(3).wait_for()
+        assert "3 files" in page.inner_text("#look-lead")
+        page.click("nav a[href='#live']")
+        page.click("#fit")
+        page.locator("#live-form").wait_for()
+        page.click("#live-past")
+        page.locator("#live-answer", has_text="With these rules: 1 alarm").wait_for()
 
 
 def test_without_a_token_nothing_is_shown(browser, server):

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from open_cases import plant_frame
 from opcua_server import OpcUaServer
+from open_cases import plant_frame
 
 import penstock
 from penstock.cli import main
@@ -59,7 +59,9 @@ def test_past_alarms_are_those_of_a_watch(folder, tmp_path):
         past_alarms(read_table({"load": [1.0, 2.0]}), model, RULES)
     times = ["2024-05-01 10:00", "2024-05-01 11:00"]
     with pytest.raises(TableError, match="needs 'oil'"):
-        past_alarms(read_table({"time": times, "load": [1.0, 2.0], "flow": [1.0, 2.0], "head": [1.0, 2.0]}), model, RULES)
+        past_alarms(
+            read_table({"time": times, "load": [1.0, 2.0], "flow": [1.0, 2.0], "head": [1.0, 2.0]}), model, RULES
+        )
 
 
 def test_past_alarms_of_a_table_on_three_clocks(tmp_path):
@@ -213,7 +215,7 @@ def test_live_toml_of_a_project_is_served(folder, tmp_path, capsys):
         api.close()
     assert files["toml"] == (project.folder / "live.toml").read_text()
     serve = [sys.executable, "-m", "penstock", "serve", "--config", "live.toml"]
-    tested = subprocess.run([*serve, "--test"], cwd=project.folder, capture_output=True, text=True, timeout=120)
+    tested = subprocess.run([*serve, "--test"], check=False, cwd=project.folder, capture_output=True, text=True)
     assert (tested.returncode, "pump: 2024-05-01T00:00:00" in tested.stdout) == (0, True), tested.stderr
     with subprocess.Popen(serve, cwd=project.folder, stdout=subprocess.PIPE, text=True) as process:
         try:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import pickle
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -11,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from penstock._messages import duration_in_words, spelled_by
+from penstock._types import FloatArray
 from penstock.detection import NO_LONGER_FITS, DataSummary, Failure, Findings, rows_of_period
 from penstock.explain import FAULT, SENSOR_DEFECT, Label
 from penstock.io import Table, read_table
@@ -21,6 +25,7 @@ from penstock.report import incident_records, plain
 
 _SPARK = 48  # points of the small curve of a tag
 _MOST_EVENTS = 100
+_MOST_FITS = 4  # kept: one of each operating mode
 _FLAGS = {name: option.flags for name, _, option in described(FitOptions)}
 
 
@@ -49,6 +54,44 @@ class TableCache:
             self.table, self._key = read_table(source, **given), key
             self.reads += 1
         return self.table
+
+
+class FitCache:
+    """Fit a detector once to the same rows: the `fit_rows` of `detect` and `fit_model` that keeps the last fits.
+
+    What people say of incidents changes no row that is fitted to, so that scoring again need not fit again.
+
+    Examples
+    --------
+    >>> from penstock import NMF
+    >>> fits, rows = FitCache(), np.random.default_rng(0).random((20, 3))
+    >>> for detector in (NMF(2), NMF(2), NMF(1)):
+    ...     fits(detector, rows)
+    >>> fits.fits, len(detector.scores_)
+    (2, 20)
+    """
+
+    def __init__(self) -> None:
+        self.fits = 0
+        self._kept: dict[bytes, tuple[dict[str, Any], list[Warning | str]]] = {}
+
+    def __call__(self, detector: Any, rows: FloatArray, **order: Any) -> None:
+        """Fit a detector to rows, or give it what was fitted to the same before, with the same warnings."""
+        digest = hashlib.blake2b(np.ascontiguousarray(rows).data)
+        digest.update(pickle.dumps((type(detector), rows.shape, detector.get_params(), order)))
+        key = digest.digest()
+        if key not in self._kept:
+            while len(self._kept) >= _MOST_FITS:
+                self._kept.pop(next(iter(self._kept)))
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                detector.fit(rows, **order)
+            self._kept[key] = dict(vars(detector)), [each.message for each in caught]
+            self.fits += 1
+        fitted, said = self._kept[key]
+        vars(detector).update(fitted)
+        for message in said:
+            warnings.warn(message, stacklevel=2)
 
 
 class Cures:
@@ -137,7 +180,8 @@ def findings_document(findings: Findings, labels: Sequence[Label], before: Mappi
         each["label"] = (
             None if said is None else {name: getattr(said, name) for name in ("id", "reason", "comment", "who")}
         )
-    events = findings.events.reset_index().sort_values("rank").head(_MOST_EVENTS) if not incidents else None
+    has_events = not incidents and findings.verdict.kind != "nothing"  # of methods that know no causes
+    events = findings.events.reset_index().sort_values("rank").head(_MOST_EVENTS) if has_events else None
     known = findings.assessment.agreement
     return {
         "verdict": plain(asdict(findings.verdict)),

@@ -15,6 +15,7 @@ from penstock.project.folder import Project, ProjectError
 from penstock.project.notebook import notebook_json
 from penstock.project.results import (
     Cures,
+    FitCache,
     TableCache,
     error_document,
     findings_document,
@@ -49,8 +50,12 @@ class Desk:
 
     def __init__(self, project: Project, progress: Callable[[str], None]) -> None:
         self.project, self._progress = project, progress
-        self._cache, self._cures = TableCache(), Cures()
+        self._cache, self._fits, self._cures = TableCache(), FitCache(), Cures()
         self._found: tuple[str, Findings] | None = None
+
+    @property
+    def _kept(self) -> dict[str, Any]:
+        return {"reader": self._cache, "fit_rows": self._fits, "progress": self._progress}
 
     def carry_out(self, what: str, given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         """Return ("done", answer), or ("failed", what is wrong and the options that may put it right)."""
@@ -90,14 +95,14 @@ class Desk:
         document = findings_document(findings, self.project.labels, before)
         self.project.write_json("charts", {"key": key, **chart_data(findings)})
         self.project.write_json("findings", {"key": key, "source": findings.table.source, **document})
-        return {"key": key, "reads": self._cache.reads}
+        return {"key": key, "reads": self._cache.reads, "fits": self._fits.fits}
 
     def findings(self) -> Findings:
         """Return the findings with the settings as they are, computed if they are not known."""
         key = self.project.key
         if self._found is None or self._found[0] != key:
             self._found = None
-            self._found = key, self.project.detect(reader=self._cache, progress=self._progress)
+            self._found = key, self.project.detect(**self._kept)
         return self._found[1]
 
     def export(self, kind: str) -> dict[str, Any]:
@@ -118,7 +123,7 @@ class Desk:
 
     def fit(self) -> dict[str, Any]:
         """Fit a model, and keep it as the next version."""
-        return {"name": self.project.fit(reader=self._cache, progress=self._progress).name}
+        return {"name": self.project.fit(**self._kept).name}
 
     def table(self) -> Table:
         """Return the table that is read, as it is in memory if it has not changed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import tempfile
 import time
 from collections.abc import Sequence
@@ -32,6 +33,7 @@ _DAY = 86_400.0  # seconds: an alarm so long before a fault is a warning of it
 _ROWS = 2000  # scored at once
 _PATIENCE = 20.0  # seconds for which a first row is waited for
 _UNIT = "unit"
+_CLASS = re.compile(r"^\w+(Error|Exception): (\[Errno -?\d+\] )?")  # of an error, which says nothing to users
 _log = logging.getLogger("penstock.open")
 
 
@@ -183,7 +185,7 @@ def _wait_for_row(service: Service, options: AssetOptions, said: _Said, seconds:
         problems = [each.text for each in list(service.problems.values())]
         if problems or said.texts:
             text = (problems or said.texts)[0].removeprefix(f"{_UNIT}: ").partition(" It is ")[0]  # tried again later
-            raise InputError(f"{where}: {text}")
+            raise InputError(f"{where}: {_CLASS.sub('', text)}")
         time.sleep(0.05)
     if isinstance(where, Path) and not where.exists():
         raise InputError(f"There is no file {where} yet; the service would wait for it.")

@@ -61,7 +61,7 @@ async def receive(folder: Path, name: str, pieces: AsyncIterator[bytes], limits:
     """
     is_zip = name.lower().endswith(".zip")
     target = "upload.zip" if is_zip else safe_name(name)
-    part = folder / f".{os.getpid()}-{os.urandom(4).hex()}.part"
+    part = folder / f".upload.{os.getpid()}-{os.urandom(4).hex()}.tmp"
     written = 0
     try:
         with part.open("xb") as file:
@@ -100,7 +100,7 @@ def unpack(path: Path, folder: Path, limits: UploadLimits) -> list[str]:
             left = limits.unpacked_bytes
             for member in chosen:
                 place = folder / _free_name(safe_name(member.filename), made)
-                part = folder / f".{os.getpid()}-{os.urandom(4).hex()}.part"
+                part = folder / f".upload.{os.getpid()}-{os.urandom(4).hex()}.tmp"
                 try:
                     with archive.open(member) as source, part.open("xb") as file:
                         while piece := source.read(_PIECE):  # what comes counts, not what the zip says of it

@@ -133,12 +133,12 @@ function showError(box, error) {
   if (!error) return fill(box, []);
   const made = make("div", { class: "notice bad" });
   make("p", {}, made, error.message);
-  for (const cure of error.cures) made.append(cureButton(cure));
+  made.append(...error.cures.map(cureButton), button("Choose other data", () => go("data")));
   fill(box, [made]);
 }
 
 function cureButton(cure) {
-  return button("Use " + cure.text, () => act(() => send("change", { [cure.name]: cure.value })));
+  return button("Use " + cure.text.replace(/^--/, "").replaceAll("-", " "), () => act(() => send("change", { [cure.name]: cure.value })));
 }
 
 function draw() {
@@ -322,7 +322,9 @@ function drawFindings() {
   const { state, findings } = page, ended = state.ended.detect;
   showError($("findings-problem"), !state.work && ended ? ended.error : null);
   const busy = state.work && state.work.what === "detect";
-  if (!findings && !busy) {
+  const unread = !busy && state.ended.look && state.ended.look.error;
+  if (!findings && unread) showError($("findings-problem"), unread);
+  else if (!findings && !busy) {
     fill($("findings-problem"), [...$("findings-problem").children, state.settings.source.length ? button("Find what is wrong", detect, { class: "first" }) : make("p", {}, null, "There is no data yet: choose some in the first step.")]);
   }
   $("findings-body").hidden = !findings;
@@ -354,20 +356,25 @@ function drawMarks() {
   fill($("marks"), items);
 }
 
+function lengthOf(each) {
+  if (!each.duration) return "one row";
+  return typeof each.start === "string" ? showDuration(each.duration * 1000) : showNumber(each.duration) + " rows";
+}
+
 function drawIncidents() {
   const { findings } = page;
   $("incident-table").hidden = !findings.incidents.length && !findings.events.length;
   $("no-incidents").hidden = Boolean(findings.incidents.length);
-  $("no-incidents").textContent = findings.events.length ? "This method lists single events, without a cause; they cannot be labelled." : "No incident is listed.";
+  $("no-incidents").textContent = findings.events.length ? "This method lists single events, without a cause; they cannot be labelled." : "Nothing is listed: no stretch is higher than chance would show.";
   const rows = findings.incidents.map((each) => {
     const said = each.label ? each.label.reason + (each.label.comment ? ": " + each.label.comment : "") : each.known ? "like " + each.known : "";
     const cell = make("span", {});
     if (said) make("span", { class: "chip good" }, cell, said);
-    cell.append(button(each.label ? "Change" : "Say what it was", () => openLabel(each), { "aria-label": "Say what incident " + each.incident + " was" }));
-    return row([String(each.incident), when(each.start), typeof each.start === "string" ? showDuration(each.duration * 1000) || "one row" : showNumber(each.duration) + " rows", each.first_sensor, each.condition, cell],
+    cell.append(button(each.label ? "Change" : "Say what it was", () => openLabel(each), { "aria-label": (each.label ? "Change" : "Say what it was") + ", incident " + each.incident }));
+    return row([String(each.incident), when(each.start), lengthOf(each), each.first_sensor, each.condition, cell],
       said ? { class: "known" } : {});
   });
-  const events = findings.events.slice(0, 30).map((each) => row([String(each.event), when(each.start), typeof each.duration === "number" ? showDuration(each.duration * 1000) || "one row" : "", "", "score " + showNumber(each.peak_score), ""]));
+  const events = findings.events.slice(0, 30).map((each) => row([String(each.event), when(each.start), lengthOf(each), "", "score " + showNumber(each.peak_score), ""]));
   fill($("incidents"), rows.length ? rows : events);
 }
 
@@ -381,8 +388,13 @@ function drawFailures() {
   }
   $("failures-lead").textContent = log.found + " of " + log.scored + " known failures with rows were found" + (log.scored > log.found ? ", " + (log.scored - log.found) + " missed." : ".");
   const texts = (each) => state.failures.filter((known) => known.start.slice(0, 10) <= String(each.end).slice(0, 10) && known.end.slice(0, 10) >= String(each.start).slice(0, 10)).map((known) => known.text).join("; ");
-  fill($("failures"), log.list.map((each) => row([when(each.start), when(each.end), texts(each), each.found ? "✓ found" : each.judged ? "✗ missed" : "not scored",
-    each.found && each.lead > 0 ? showDuration(each.lead * 1000) + " before" : each.found ? "none" : ""])));
+  fill($("failures"), log.list.map((each) => row([when(each.start), when(each.end), texts(each), each.found ? "✓ found" : each.scored ? "✗ missed" : "not scored",
+    each.found ? warningTime(each.lead) : ""])));
+}
+
+function warningTime(seconds) {
+  if (!seconds) return "as it began";
+  return showDuration(Math.abs(seconds) * 1000) + (seconds > 0 ? " before it" : " after it began");
 }
 
 function bandOf(period, color, label) {
@@ -447,7 +459,7 @@ function addSensor(i) {
   if (page.sensors.has(i)) return;
   const sensor = page.charts.explorer.sensors[i], plot = make("div", { class: "plot" }, $("sensor-charts"));
   const head = make("h4", {}, plot);
-  make("span", {}, head, sensor.name + (sensor.unit ? " (" + sensor.unit + ")" : ""));
+  make("span", {}, head, sensor.name + (sensor.unit && !sensor.name.includes(sensor.unit) ? " (" + sensor.unit + ")" : ""));
   const chart = new TimeChart(make("div", {}, plot), page.view, {
     clock: page.clock, height: 110, left: 84, ticks: 3, label: sensor.name, onSelect: mark,
     tip(place) {
@@ -516,6 +528,14 @@ function comparedKind() {
   return document.querySelector("input[name=compare]:checked").value;
 }
 
+// The first and the second half of the data, to begin with.
+function halves() {
+  const time = page.look && page.look.time, clock = (place) => new Date(place).toISOString().slice(0, 16).replace("T", " ");
+  if (!time) return ["", ""];
+  const [first, last] = [time.first, time.last].map((text) => Date.parse(text.slice(0, 19) + "Z")), middle = (first + last) / 2;
+  return [clock(first) + ".." + clock(middle), clock(middle) + ".." + clock(last)];
+}
+
 function drawCompare() {
   const kind = comparedKind(), [help, ...examples] = COMPARED[kind], sisters = page.look ? page.look.sisters : [];
   $("compare-help").textContent = help;
@@ -523,9 +543,9 @@ function drawCompare() {
   ["compare-first", "compare-second"].forEach((id, i) => {
     const field = $(id);
     field.placeholder = examples[i];
-    if (field.dataset.kind === kind) return;
+    if (field.dataset.kind === kind || !page.look) return;
     field.dataset.kind = kind;
-    field.value = kind === "units" ? sisters[i] || "" : "";
+    field.value = kind === "units" ? sisters[i] || "" : halves()[i];
     if (kind === "units") field.setAttribute("list", "sisters");
     else field.removeAttribute("list");
   });
@@ -539,7 +559,7 @@ async function compare(event) {
   if (!answer) return;
   $("compare-lead").textContent = answer.sentence;
   fill($("compared"), answer.tags.map((tag) => row([tag.tag, showNumber(tag.first), showNumber(tag.second), (tag.change > 0 ? "+" : "") + showNumber(tag.change),
-    tag.apart === null ? (tag.change ? "was constant" : "–") : (tag.apart > 0 ? "▲ " : tag.apart < 0 ? "▼ " : "") + showNumber(Math.abs(tag.apart)),
+    tag.apart === null ? (tag.change ? "was constant" : "–") : (tag.apart > 0 ? "▲ " : tag.apart < 0 ? "▼ " : "") + Math.round(100 * Math.abs(tag.apart)) + " %",
     tag.differs ? "differs" : "", tag.since === null ? (tag.differs ? "all the time" : "") : when(tag.since)], tag.differs ? {} : { class: "known" })));
 }
 
@@ -562,7 +582,13 @@ function drawLive() {
   $("live-form").hidden = !state.models.length;
   $("live-stop").hidden = !state.live;
   if (!$("live-name").value) $("live-name").value = state.name.replace(/-project$/, "");
-  if (!$("live-place").value && $("live-kind").value === "input") $("live-place").value = state.settings.source[0] || "";
+  if (!$("live-place").value && $("live-kind").value === "input") $("live-place").value = onlySource();
+}
+
+// The file that was read, if there is one alone: several do not grow into one.
+function onlySource() {
+  const { source } = page.state.settings;
+  return source.length === 1 ? source[0] : "";
 }
 
 function liveRules() {
@@ -582,7 +608,7 @@ function showKind() {
   $("live-place-label").hidden = !word;
   $("live-place-word").textContent = word;
   $("live-place").placeholder = example;
-  $("live-place").value = kind === "input" ? page.state.settings.source[0] || "" : "";
+  $("live-place").value = kind === "input" ? onlySource() : "";
   $("live-text-label").hidden = !text;
   $("live-text-word").textContent = text || "";
   const tags = page.look ? page.look.tags.filter((tag) => tag.use !== "left out") : [], time = page.look && page.look.time;
@@ -612,6 +638,9 @@ async function startLive(event) {
   $("live-files").hidden = !answer;
   if (!answer) return;
   for (const name of ["command", "toml", "unit"]) $("live-" + name).textContent = answer[name];
+  if ($("live-kind").value !== "http") return;
+  const address = page.state.live.url + "api/v1/assets/" + encodeURIComponent($("live-name").value) + "/samples", quoted = "'" + $("live-text").value.replaceAll("'", "'\\''") + "'";
+  tell(["Post rows there, for instance by:", make("pre", {}, null, "curl -H 'content-type: application/json' --data " + quoted + " " + address)]);
 }
 
 // 6 Keep.
@@ -667,22 +696,14 @@ async function fetchFile(folder, name) {
 // What people do.
 
 $("cancel").addEventListener("click", () => act(() => send("cancel")));
-$("choose").addEventListener("click", (event) => { event.stopPropagation(); $("files").click(); });
-$("choose-folder").addEventListener("click", (event) => { event.stopPropagation(); $("folder").click(); });
-$("sample").addEventListener("click", async (event) => {
-  event.stopPropagation();
+$("choose").addEventListener("click", () => $("files").click());
+$("choose-folder").addEventListener("click", () => $("folder").click());
+$("sample").addEventListener("click", async () => {
   if (await act(() => send("sample"), "data-problem")) go("understood");
 });
 for (const id of ["files", "folder"]) {
   $(id).addEventListener("change", () => upload($(id).files).then(() => { $(id).value = ""; }));
-  $(id).addEventListener("click", (event) => event.stopPropagation());
 }
-$("drop").addEventListener("keydown", (event) => {
-  if (event.target === $("drop") && (event.key === "Enter" || event.key === " ")) {
-    event.preventDefault();
-    $("files").click();
-  }
-});
 for (const kind of ["dragenter", "dragover"]) {
   document.addEventListener(kind, (event) => {
     event.preventDefault();
