@@ -1,14 +1,14 @@
 """Compare our detectors with what people would pick instead, on labelled public series, and write docs/series.md.
 
-    .venv/bin/python benchmarks/series.py [--quick] [--sets …] [--methods …] [--limit SECONDS] [--jobs N]
+    .venv/bin/python benchmarks/series.py [--quick | --most N] [--sets …] [--methods …] [--limit SECONDS] [--jobs N]
     .venv/bin/python benchmarks/series.py --write FOLDER                  # the series, to be scored by other programs
     .venv/bin/python benchmarks/series.py --scores NAME=FOLDER            # and these scores beside ours
     .venv/bin/python benchmarks/series.py --page-only                     # of what is there, nothing is run
 
 Collections, good periods and regimes are those of benchmarks/plant.py: (i) fitted to the rows that hold the faults,
 (ii) fitted to a good period, the other rows are scored. Results are kept in --folder, one folder for each collection: a
-run goes on where the last one stopped. Methods that take minutes for a series come last. `--quick` takes the first
-series of each collection.
+run goes on where the last one stopped. Methods that take minutes for a series come last. `--most N` takes the first N
+series of each collection, `--quick` the first.
 
 `--write` writes one CSV file for each series: its readings, `label`, and `train` (1 for rows to fit to; all 0 in (i)).
 `--scores` takes a folder with files of the same names: one column without a header, a score for each row that is not a
@@ -100,19 +100,17 @@ Score = Callable[[FloatArray], FloatArray]  # of the rows of a record, in order
 # --- running ----------------------------------------------------------------------------------------------------------
 
 
-def series_of(name: str, seeds: Sequence[int], *, quick: bool) -> dict[str, Dataset]:
-    """Return the series of a collection in both regimes, by name; quick: of the first one alone."""
+def series_of(name: str, seeds: Sequence[int], most: int | None) -> dict[str, Dataset]:
+    """Return the series of a collection in both regimes, by name; the first so many of them."""
     found = plant.read_set(name, tuple(seeds))
-    if not quick:
-        return found
-    first = next(iter(found)).removesuffix(plant.LATER)
-    return {key: data for key, data in found.items() if key.removesuffix(plant.LATER) == first}
+    names = list(dict.fromkeys(key.removesuffix(plant.LATER) for key in found))[:most]
+    return {key: data for key, data in found.items() if key.removesuffix(plant.LATER) in names}
 
 
 def run_collections(sets: Sequence[str], methods: Sequence[Method], given: argparse.Namespace) -> None:
     """Run what is missing of these methods, collection by collection."""
     for name in sets:
-        series = series_of(name, given.seeds, quick=given.quick)
+        series = series_of(name, given.seeds, given.most)
         placed = []
         for method in methods:
             only = method.datasets or tuple(series)
@@ -136,11 +134,11 @@ def file_name(series: str) -> str:
     return re.sub(r"[^\w.]+", "-", series).strip("-") + ".csv"
 
 
-def write_series(sets: Sequence[str], seeds: Sequence[int], folder: Path, *, quick: bool) -> None:
+def write_series(sets: Sequence[str], seeds: Sequence[int], folder: Path, most: int | None) -> None:
     """Write the series as files, to be scored by other programs."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in sets:
-        for series, data in series_of(name, seeds, quick=quick).items():
+        for series, data in series_of(name, seeds, most).items():
             columns = data.names or tuple(f"x{j}" for j in range(data.p))
             table = pd.DataFrame(data.X, columns=list(columns))
             table["label"] = data.y
@@ -149,16 +147,14 @@ def write_series(sets: Sequence[str], seeds: Sequence[int], folder: Path, *, qui
             print(folder / file_name(series), flush=True)
 
 
-def stored_methods(given: Sequence[str], sets: Sequence[str], seeds: Sequence[int], *, quick: bool) -> list[Method]:
+def stored_methods(given: Sequence[str], sets: Sequence[str], seeds: Sequence[int], most: int | None) -> list[Method]:
     """Return methods whose scores lie in folders, given as NAME=FOLDER: one for each series with a file."""
     found = []
     for text in given:
         name, given_folder, folder = text.partition("=")
         if not given_folder or not Path(folder).is_dir():
             raise ValueError(f"--scores {text}: give NAME=FOLDER, with a folder that exists.")
-        files = {
-            series: Path(folder) / file_name(series) for each in sets for series in series_of(each, seeds, quick=quick)
-        }
+        files = {series: Path(folder) / file_name(series) for each in sets for series in series_of(each, seeds, most)}
         there = {series: file for series, file in files.items() if file.is_file()}
         if not there:
             raise ValueError(f"--scores {text}: no file of that folder has the name of a series; --write shows them.")
@@ -572,7 +568,8 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", default=list(SETS), choices=list(SETS))
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2], help="of the simulated plant")
     parser.add_argument("--methods", nargs="+", default=[*METHODS, *SLOW], choices=[*METHODS, *SLOW])
-    parser.add_argument("--quick", action="store_true", help="the first series of each collection")
+    parser.add_argument("--most", type=int, metavar="N", help="the first N series of each collection")
+    parser.add_argument("--quick", action="store_const", const=1, dest="most", help="the same as --most 1")
     parser.add_argument("--folder", type=Path, default=Path("bench-series"), help="where results are kept")
     parser.add_argument("--jobs", type=int, default=1, help="cells at a time")
     parser.add_argument("--limit", type=float, default=600.0, help="seconds for a method on a series")
@@ -584,11 +581,11 @@ def main() -> None:
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     if given.write:
-        write_series(given.sets, given.seeds, given.write, quick=given.quick)
+        write_series(given.sets, given.seeds, given.write, given.most)
         return
     if not given.page_only:
         try:
-            stored = stored_methods(given.scores, given.sets, given.seeds, quick=given.quick)
+            stored = stored_methods(given.scores, given.sets, given.seeds, given.most)
         except ValueError as error:
             parser.error(str(error))
         quick_ones = [method for name, method in METHODS.items() if name in given.methods]

@@ -32,7 +32,7 @@ numpydoc_xref_param_type = False
 smartquotes_action = "qe"  # not dashes: options begin with two
 
 html_theme = "pydata_sphinx_theme"
-html_title = "Penstock"
+html_title = f"Penstock {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_theme_options = {
