@@ -245,7 +245,7 @@ class OverTime(SeriesDetector):
             R, filled = rebuilt_residuals(
                 detector, table, scale, held_apart_from_readings(detector), detector.embedding_
             )
-            judged, leads = scale.judged, scale.leads_in_training
+            judged, leads = scale.judged, scale.leads
             if not judged.any():
                 judged = np.ones_like(judged)
         else:
@@ -259,7 +259,7 @@ class OverTime(SeriesDetector):
         kept = first <= np.quantile(first, 1 - _SET_ASIDE)
         found = judge_both_sides(R, filled, spacing, kept, judged, leads)
         layer, as_new = learn_time_layer(R, filled, spacing, kept, judged, leads)
-        scores = np.maximum(learn_surprise(found.scores).apply(found.scores), found.trailing)
+        scores = np.maximum(learn_surprise(found.scores).apply(found.scores), found.surprise_before())
         model = OverTimeModel(detector, scale, clock, layer, usual)
         return Learnt(model, Judgement(scores, layer.on_all_sensors(found.evidence)), as_new)
 

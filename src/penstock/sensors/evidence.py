@@ -427,14 +427,22 @@ def _without_slow_changes(
 class BothSides:
     """What residuals say of training rows by what came before and after each.
 
+    residuals : in units of the spread that is usual when the plant moves as it does.
     tail : of the median sensor, the 0.99 quantile of its residuals over the third quartile: 2.24 for normal noise, more
         where bursts are usual. NaN where rows were set aside.
     """
 
     scores: FloatArray  # (n,)
-    trailing: FloatArray  # (n,) the surprise by what came before alone
     evidence: FloatArray  # (n, number of judged sensors)
     tail: float
+    residuals: FloatArray  # (n, number of judged sensors)
+    spacing: Spacing
+    leads: BoolArray
+
+    def surprise_before(self) -> FloatArray:
+        """Return the surprise (n,) by what came before each row alone, in the channels of later rows."""
+        _, scores = calibrate(later_channels(self.residuals, self.spacing), self.leads)
+        return learn_surprise(scores).apply(scores)
 
 
 def judge_both_sides(
@@ -445,12 +453,11 @@ def judge_both_sides(
     E, leads = standardise(residuals, Z, spacing, activity, judged), leads[judged]
     evidence = fill_blocks(E.shape[1], np.zeros_like, E)
     _, scores = calibrate(two_sided_channels(E, spacing), leads, evidence=evidence)
-    _, trailing = calibrate(trailing_blocks(E, spacing), leads)
     tail = np.nan
     if kept.all():  # faults make the tail where they are not learnt from
         tails = [np.quantile(np.abs(column), [0.75, 0.99]) for column in _some_rows(E).T]
         tail = float(np.median([extreme / max(high, _SMALLEST) for high, extreme in tails]))
-    return BothSides(scores, learn_surprise(trailing).apply(trailing), evidence, tail)
+    return BothSides(scores, evidence, tail, E, spacing, leads)
 
 
 def standardise(

@@ -363,7 +363,7 @@ def _with_unmoved(model: SensorModel, scale: Scale, watched: BoolArray) -> Senso
 
 def _learn_moving(X: FloatArray, clock: Clock, spacing: Spacing, scale: Scale, random: np.random.RandomState) -> Learnt:
     """Learn from columns that move, given their scale."""
-    p, judged, leads = X.shape[1], scale.judged, scale.leads_in_training
+    p, judged, leads = X.shape[1], scale.judged, scale.leads
     Z = fill_blocks(p, scale.apply, X)
     kept, tail = np.ones(len(X), dtype=np.bool_), 0.0
     has_holes = bool(add_up(_count_missing, Z))
@@ -385,9 +385,11 @@ def _learn_moving(X: FloatArray, clock: Clock, spacing: Spacing, scale: Scale, r
     explained = float(np.median(np.array(each_column(_share_explained, (Z, R), kept))[judged]))
     del R
     set_stage("calibration")
-    both, before = learn_surprise(found.scores).apply(found.scores), found.trailing
+    both, before = learn_surprise(found.scores).apply(found.scores), found.surprise_before()
+    evidence = found.evidence if judged.all() else fill_blocks(p, partial(_put_columns, judged), found.evidence)
+    del found
     R = fill_blocks(p, partial(_residuals_by_fold, others), Z, _folds(len(Z)))
-    layer, as_new = learn_time_layer(R, complete, spacing, kept, judged, scale.leads)
+    layer, as_new = learn_time_layer(R, complete, spacing, kept, judged, leads)
     del R
     novelty, new, new_so_far = learn_novelty(complete, spacing, random)
     past, moments, unlike = None, np.zeros((3, int(judged.sum()))), []
@@ -398,7 +400,6 @@ def _learn_moving(X: FloatArray, clock: Clock, spacing: Spacing, scale: Scale, r
     as_new = blend.combine(unlike if p == 1 else [as_new, *unlike], new_so_far)
     news = score_of_news(as_new)
     fitted = SensorModel(scale, clock, model, layer, novelty, past, moments, blend, scale.still, news)
-    evidence = found.evidence if judged.all() else fill_blocks(p, layer.on_all_sensors, found.evidence)
     judgement = Judgement(blend.combine([blend.own(both, before), *unlike], new), evidence)
     return Learnt(fitted, judgement, as_new)
 

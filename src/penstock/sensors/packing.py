@@ -36,7 +36,7 @@ _EARLIER = {"h": len(HORIZONS)}
 # d directions, m reference rows.
 _FIELDS: dict[type, dict[str, Any]] = {
     Scale: {
-        "center": "p", "width": "p >0", "judged": "p bool", "still": "p bool", "seldom": "p bool", "once": "p bool",
+        "center": "p", "width": "p >0", "judged": "p bool", "still": "p bool", "seldom": "p bool",
     },
     Clock: {"step": float, "gap": "float inf"},
     LeaveOneOut: {"mean": "p", "precision": "p p"},

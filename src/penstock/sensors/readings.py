@@ -30,17 +30,11 @@ class Scale:
     judged: BoolArray  # (p,) false for settings and constants: they explain others and are never evidence themselves
     still: BoolArray  # (p,) columns that never moved in the rows learnt from
     seldom: BoolArray  # (p,) columns at one value in nine of ten rows, such as a pump that hardly ever runs
-    once: BoolArray  # (p,) those of them that were elsewhere in one stretch of rows alone
 
     @property
     def leads(self) -> BoolArray:
-        """(p,) judged sensors that may be the largest of a later row; a column that seldom moves supports these."""
+        """(p,) scored sensors that may be the largest of a row; a column that seldom moves supports these."""
         return self.judged & ~self.seldom
-
-    @property
-    def leads_in_training(self) -> BoolArray:
-        """(p,) the same for the rows learnt from: there, that a column moves for the only time is news."""
-        return self.judged & (~self.seldom | self.once)
 
     def only(self, columns: BoolArray) -> Scale:
         """Return the scale of some columns."""
@@ -73,8 +67,8 @@ def learn_scale(X: FloatArray, starts: BoolArray) -> Scale:
     return Scale(*(np.array(values) for values in zip(*found, strict=True)))
 
 
-def _scale_of(column: FloatArray, starts: BoolArray) -> tuple[float, float, bool, bool, bool, bool]:
-    """Return center and width of a column, and whether it is judged, never moved, seldom moves, moved only once."""
+def _scale_of(column: FloatArray, starts: BoolArray) -> tuple[float, float, bool, bool, bool]:
+    """Return center and width of a column, and whether it is scored, never moved, seldom moves."""
     bottom, top = np.nanmin(column), np.nanmax(column)
     shrink = _SHRINK if max(-bottom, top) > _HUGE else 1.0
     if shrink < 1:
@@ -86,11 +80,9 @@ def _scale_of(column: FloatArray, starts: BoolArray) -> tuple[float, float, bool
     constant = bottom == top or not width > 0  # rounding may let a constant column seem to vary
     judged = not constant and not changes_seldom(column, starts)
     known = column[np.isfinite(column)]
-    away = known != center  # what most readings are, their median is
-    seldom = bool(len(known) - away.sum() >= _SELDOM_MOVES * len(known))
-    once = seldom and int(np.diff(away, prepend=False, append=False).sum()) == 2  # one beginning and one end
+    seldom = bool((known == center).sum() >= _SELDOM_MOVES * len(known))  # what most readings are, their median is
     width = 1.0 if constant else float(width / shrink)
-    return float(center / shrink), width, judged, bool(constant), seldom, once
+    return float(center / shrink), width, judged, bool(constant), seldom
 
 
 def changes_seldom(column: FloatArray, starts: BoolArray) -> bool:
