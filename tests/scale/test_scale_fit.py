@@ -573,7 +573,7 @@ def test_a_source_that_changes_between_the_passes_is_refused(tmp_path):
     frame.to_parquet(tmp_path / "table.parquet")
     source = open_source(tmp_path / "table.parquet", tmp_path, None)
     expected = rows_module.Extent.of(source.pieces[0].load())
-    layout = rows_module.RowLayout(source.columns)
+    layout = rows_module.PieceLayout(source.columns)
     assert len(layout.read(source.pieces[0], expected)) == len(frame)
     (frame + 0.001).to_parquet(tmp_path / "table.parquet")
     with pytest.raises(TableError, match=r"table\.parquet.* has changed since it was first read"):

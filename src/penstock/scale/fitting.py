@@ -43,7 +43,7 @@ from penstock.scale.plan import (
     check_pieces,
     settled_plan,
 )
-from penstock.scale.rows import RowLayout, cut_into_parts, joint_extent, lay_rows, measure
+from penstock.scale.rows import PieceLayout, cut_into_parts, joint_extent, lay_rows, measure
 from penstock.scale.series_fit import fit_series, order_digest
 from penstock.scale.sources import Piece, Source, open_source
 from penstock.scale.tree import LaidRows, PartsSearch
@@ -164,7 +164,7 @@ def _fit(
     scaling, needs = steps.begin(n, extent.minimum, extent.maximum, source.columns), steps.needs
     plan = settled_plan(space, cluster, n, p, n_components, n_parts, tables=tables)
     n_sampled = sample_size(plan.n_parts)
-    lay_rows(cluster, space, source, extents, RowLayout(source.columns, False, scaling, needs.nonnegative, n_sampled))
+    lay_rows(cluster, space, source, extents, PieceLayout(source.columns, False, scaling, needs.nonnegative, n_sampled))
     parts = cut_into_parts(cluster, space, plan, merge_copies=needs.merge_copies)
     ends = np.array([extent.minimum, extent.maximum])
     laid = LaidRows(space, parts, n, *(ends if scaling is None else scaling.apply(ends)))

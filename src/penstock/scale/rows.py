@@ -91,7 +91,7 @@ def joint_extent(extents: Sequence[Extent]) -> Extent:
 
 
 @dataclass(frozen=True)
-class RowLayout:
+class PieceLayout:
     """How rows are written to the file of all rows."""
 
     columns: list[str] | None
@@ -117,7 +117,9 @@ class RowLayout:
         return rows
 
 
-def lay_rows(cluster: Cluster, space: Workspace, source: Source, extents: Sequence[Extent], layout: RowLayout) -> Path:
+def lay_rows(
+    cluster: Cluster, space: Workspace, source: Source, extents: Sequence[Extent], layout: PieceLayout
+) -> Path:
     """Write all rows to one file in their order, which is returned, and a sample to `laid`: the second pass."""
     file = space / "rows.npy"
 
@@ -134,7 +136,7 @@ def lay_rows(cluster: Cluster, space: Workspace, source: Source, extents: Sequen
     return file
 
 
-def lay_piece(piece: Piece, expected: Extent, start: int, layout: RowLayout, samples: Samples, file: Path) -> None:
+def lay_piece(piece: Piece, expected: Extent, start: int, layout: PieceLayout, samples: Samples, file: Path) -> None:
     """Task: write a piece into its place in the file of all rows, and leave a sample of it."""
     rows = layout.read(piece, expected)
     fill_rows(file, start, rows)

@@ -23,7 +23,7 @@ from penstock.graph.rows import shares_seen
 from penstock.io import TableError
 from penstock.scale.cluster import Cluster
 from penstock.scale.plan import check_disk, check_memory_of_driver, room_for_a_task
-from penstock.scale.rows import Extent, RowLayout, joint_extent, lay_rows, measure
+from penstock.scale.rows import Extent, PieceLayout, joint_extent, lay_rows, measure
 from penstock.scale.sources import Source
 from penstock.scale.workspace import (
     Workspace,
@@ -66,7 +66,7 @@ def fit_series(
     if not (space / "laid").exists():
         check_disk(space.folder, *size)
     steps.begin(extent.n_rows, extent.minimum, extent.maximum, source.columns)
-    rows = _opened(lay_rows(cluster, space, source, extents, RowLayout(source.columns, takes_missing=True)))
+    rows = _opened(lay_rows(cluster, space, source, extents, PieceLayout(source.columns, takes_missing=True)))
     blocks = ClusterBlocks(cluster, space, *rows.shape)
     if not isinstance(detector.random_state, int):  # another seed each time: steps that follow from it differ
         shutil.rmtree(blocks.folder, ignore_errors=True)
