@@ -392,6 +392,7 @@ def test_a_reading_that_comes_again_makes_no_row_of_its_own(tmp_path):
     assert table.values["a"].iloc[[9, 10, 20]].tolist() == [9.0, 60.0, 70.0]
     assert table.values["b"].tolist() == wide["b"].tolist()
     assert "duplicate readings" in {note.kind for note in table.notes}
+    assert table.about("rare tags").count == 1
 
 
 def test_a_full_line_of_a_logger_above_the_names_is_no_header(tmp_path):

@@ -13,10 +13,9 @@ try:
     from penstock.cli._console import CommandError, printable
     from penstock.cli.alarms import alarms
     from penstock.cli.bench import bench
-    from penstock.cli.compare import compare
     from penstock.cli.detect import detect, fit, score
     from penstock.cli.label import label
-    from penstock.cli.look import look
+    from penstock.cli.look import compare, look
     from penstock.cli.model import model
     from penstock.cli.refit import refit
     from penstock.cli.serve import open_, serve

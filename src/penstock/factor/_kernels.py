@@ -607,15 +607,3 @@ def step_rows(
         for k in range(K):
             for m in range(K):
                 gram[k, m] += moved[i, k] * moved[i, m]
-
-
-@kernel
-def find_entries(indptr: Array, indices: Array, low: int, high: int, first: Array, last: Array) -> None:
-    """Where in each row of S the columns low..high are: a run, as columns are in the order of the blocks."""
-    for i in range(indptr.shape[0] - 1):
-        first[i] = indptr[i]
-        while first[i] < indptr[i + 1] and not low <= indices[first[i]] < high:
-            first[i] += 1
-        last[i] = first[i]
-        while last[i] < indptr[i + 1] and low <= indices[last[i]] < high:
-            last[i] += 1

@@ -199,7 +199,7 @@ def spread_tags(raw: RawTable, options: TimeOptions, taken: Collection[str], pla
         left += f" {counted(untagged, 'row')} without a tag left out."
     said = f"Each row of {raw.name} is one reading. These were put together: "
     if shared and not isinstance(plan.align.step, int):
-        wide = _spread_at_once(raw, codes, tags, value, when, plan)
+        wide = _spread_at_once(raw, codes, tags, value, when, plan, log)
         if wide is None:
             return raw
         how = f"a row for each time ({len(wide):,}), a column for each of the {len(tags):,} tags ({tag})."
@@ -277,7 +277,13 @@ def _clock_of_readings(frame: pd.DataFrame, when: list[str], options: TimeOption
 
 
 def _spread_at_once(
-    raw: RawTable, codes: NDArray[np.int32], tags: Sequence[str], value: str, when: list[str], plan: JoinPlan
+    raw: RawTable,
+    codes: NDArray[np.int32],
+    tags: Sequence[str],
+    value: str,
+    when: list[str],
+    plan: JoinPlan,
+    log: ReadLog,
 ) -> pd.DataFrame | None:
     """Return a row for each time and a column for each tag; None if tags come again too often at one time.
 
@@ -289,7 +295,11 @@ def _spread_at_once(
     times = raw.frame.groupby(when, sort=False, dropna=False).ngroup().to_numpy()
     has_asked = np.zeros(times.max() + 1, dtype=np.bool_)
     has_asked[times[asked[codes]]] = True
-    tagged = (codes >= 0) & (has_asked[times] | (not asked.any()))
+    alone = (codes >= 0) & ~has_asked[times] & asked.any()
+    if alone.any():
+        said = f"left out: at their times only {listed(sorted({tags[code] for code in codes[alone]}))} were read."
+        log.add("rare tags", f"{counted(int(alone.sum()), 'reading')} {said}", int(alone.sum()), changed=True)
+    tagged = (codes >= 0) & ~alone
     readings = raw.frame[tagged].reset_index(drop=True)
     codes = codes[tagged]
     rows = _rows_at(times[tagged], codes)

@@ -365,6 +365,7 @@ def _learn_moving(X: FloatArray, clock: Clock, spacing: Spacing, scale: Scale, r
     """Learn from columns that move, given their scale."""
     p, judged, leads = X.shape[1], scale.judged, scale.leads
     Z = fill_blocks(p, scale.apply, X)
+    lead_now = leads | _news_of_columns(Z, scale)
     kept, tail = np.ones(len(X), dtype=np.bool_), 0.0
     has_holes = bool(add_up(_count_missing, Z))
     filled = fill_blocks(p, without_holes, Z) if has_holes else Z
@@ -376,7 +377,7 @@ def _learn_moving(X: FloatArray, clock: Clock, spacing: Spacing, scale: Scale, r
         filled = Z  # the copy is not needed any more
         R = fill_blocks(p, model.comparable, Z)
         complete = fill_blocks(p, model.fill, Z) if has_holes else Z
-        found = judge_both_sides(R, complete, spacing, kept, judged, leads)
+        found = judge_both_sides(R, complete, spacing, kept, judged, lead_now)
         tail = found.tail if number == 0 else tail
         if number < _PASSES - 1:
             kept = found.scores <= np.quantile(found.scores, 1 - _SET_ASIDE)
@@ -394,7 +395,7 @@ def _learn_moving(X: FloatArray, clock: Clock, spacing: Spacing, scale: Scale, r
     novelty, new, new_so_far = learn_novelty(complete, spacing, random)
     past, moments, unlike = None, np.zeros((3, int(judged.sum()))), []
     if p == 1 or explained < _WELL_EXPLAINED:
-        past, moments, surprises = _learn_past(Z, judged, leads, spacing)
+        past, moments, surprises = _learn_past(Z, judged, lead_now, spacing)
         unlike.append(surprises)
     blend = Blend(1.0, added=0.0) if p == 1 else learn_blend(tail, explained)
     as_new = blend.combine(unlike if p == 1 else [as_new, *unlike], new_so_far)
@@ -402,6 +403,23 @@ def _learn_moving(X: FloatArray, clock: Clock, spacing: Spacing, scale: Scale, r
     fitted = SensorModel(scale, clock, model, layer, novelty, past, moments, blend, scale.still, news)
     judgement = Judgement(blend.combine([blend.own(both, before), *unlike], new), evidence)
     return Learnt(fitted, judgement, as_new)
+
+
+def _news_of_columns(Z: FloatArray, scale: Scale) -> BoolArray:
+    """Return the column that leads in this record though it seldom moves: it does so in one stretch, and no other does.
+
+    A relief valve that opens for the only time is news. Where several columns seldom move, that one of them does is
+    none: healthy servers and spacecraft have many such columns.
+    """
+    seldom = scale.seldom & scale.judged
+    if seldom.sum() != 1:
+        return np.zeros_like(seldom)
+    return seldom & np.array(each_column(_is_away_once, (Z,)))
+
+
+def _is_away_once(column: FloatArray) -> bool:
+    away = column[np.isfinite(column)] != 0.0
+    return int(np.diff(away, prepend=False, append=False).sum()) == 2  # one beginning and one end
 
 
 def _against_past(
