@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from penstock._messages import counted
+from penstock._pages import fill_template
 from penstock.bench.results import (
     SERIES_MEASURES,
     Lead,
@@ -94,15 +95,10 @@ def write_report(results: Results, folder: str | os.PathLike[str], *, overwrite:
     >>> write_report(empty, tempfile.mkdtemp()).name
     'study.html'
     """
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
     page = Path(folder) / PAGE
     refuse_existing([page], overwrite)
-    loader = PackageLoader("penstock.bench", "templates")
-    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
-    content = environment.get_template("report.html").render(
-        title=_one_line(results.title or "Study"), sections=report_sections(results)
-    )
+    values = {"title": _one_line(results.title or "Study"), "sections": report_sections(results)}
+    content = fill_template("bench", "report.html", values)
     page.parent.mkdir(parents=True, exist_ok=True)
     write_new(page, [content.encode("utf-8", "replace")], overwrite)
     return page

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock._messages import duration_in_words
+from penstock._pages import fill_template
 from penstock.io import as_zone
 from penstock.live.alarm_load import alarm_load
 from penstock.live.alarm_records import STALE_MODEL, Alarm, Change, alarm_in_words
@@ -149,21 +150,17 @@ def digest_in_words(digest: Mapping[str, Any]) -> tuple[str, str]:
 
 def digest_page(digest: Mapping[str, Any], url: str | None) -> str:
     """Return the digest as a page of its own, which needs no network."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined  # a service without digests needs none
-
-    loader = PackageLoader("penstock.live", "templates")
-    templates = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
-    page = templates.get_template("digest.html").render(
-        title=digest_in_words(digest)[0],
-        url=url,
-        digest=digest,
-        since=_shown(digest, digest["from"]),
-        until=_shown(digest, digest["to"]),
-        problems=[(text,) for text in digest["problems"]],
-        stale=[(text,) for text in digest["stale"]],
-        alarms=[_cells(digest, each) for each in digest["alarms"]],
-        open=[_cells(digest, each) for each in digest["open"]],
-        assets=[
+    values = {
+        "title": digest_in_words(digest)[0],
+        "url": url,
+        "digest": digest,
+        "since": _shown(digest, digest["from"]),
+        "until": _shown(digest, digest["to"]),
+        "problems": [(text,) for text in digest["problems"]],
+        "stale": [(text,) for text in digest["stale"]],
+        "alarms": [_cells(digest, each) for each in digest["alarms"]],
+        "open": [_cells(digest, each) for each in digest["open"]],
+        "assets": [
             (
                 each["asset"],
                 f"{each['rows']:,}",
@@ -173,9 +170,9 @@ def digest_page(digest: Mapping[str, Any], url: str | None) -> str:
             )
             for each in digest["assets"]
         ],
-        load=[(each["name"], each["value"], each["target"]) for each in digest["load"]],
-    )
-    return page.lstrip()
+        "load": [(each["name"], each["value"], each["target"]) for each in digest["load"]],
+    }
+    return fill_template("live", "digest.html", values).lstrip()
 
 
 def _cells(digest: Mapping[str, Any], alarm: Mapping[str, Any]) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from penstock._messages import counted
+from penstock._pages import fill_template
 from penstock.detection import NO_LONGER_FITS, Findings, Progress
 from penstock.report.axis import Axis, axis_of, script_json
 from penstock.report.cases import (
@@ -87,8 +88,6 @@ def to_html(findings: Findings, *, title: str | None = None, progress: Progress 
     >>> page.startswith("<!DOCTYPE html>"), "<h1>Plant 1</h1>" in page, "<b>" in page
     (True, True, False)
     """
-    from jinja2 import Environment, PackageLoader, StrictUndefined  # commands that write no page need none
-
     if progress is not None:
         progress("drawing the report")
     findings = _to_the_second(findings)
@@ -105,27 +104,21 @@ def to_html(findings: Findings, *, title: str | None = None, progress: Progress 
     texts = {name: (_TEMPLATES / name).read_text(encoding="utf-8").strip() for name in ("report.css", *_SCRIPTS)}
     style = texts.pop("report.css")
     script = '(function () {\n"use strict";\n' + "\n".join(texts.values()) + "\n})();"
-    templates = Environment(
-        loader=PackageLoader("penstock.report", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    page = templates.get_template("report.html").render(
-        _context(findings, cases, areas),
-        title=title or f"Findings in {findings.table.source}",
-        policy=_policy(style, script),
-        style=Markup(style),
-        script=Markup(script),
-        data=Markup(script_json(data)),
-        trees=[(tree["mode"], tree["n_rows"], len(tree["weights"]), tree["simplified"]) for tree in data["trees"]],
-        prepared=make_preparation(findings, axis),
-        gaps=bool(data["overview"]["gaps"]),
-        narrowed=axis.is_narrowed,
-        n_lanes=len(data["overview"]["lanes"]),
-        resolution=_resolution(data["explorer"], len(findings.inputs.names)),
-    )
+    values = {
+        **_context(findings, cases, areas),
+        "title": title or f"Findings in {findings.table.source}",
+        "policy": _policy(style, script),
+        "style": Markup(style),
+        "script": Markup(script),
+        "data": Markup(script_json(data)),
+        "trees": [(tree["mode"], tree["n_rows"], len(tree["weights"]), tree["simplified"]) for tree in data["trees"]],
+        "prepared": make_preparation(findings, axis),
+        "gaps": bool(data["overview"]["gaps"]),
+        "narrowed": axis.is_narrowed,
+        "n_lanes": len(data["overview"]["lanes"]),
+        "resolution": _resolution(data["explorer"], len(findings.inputs.names)),
+    }
+    page = fill_template("report", "report.html", values)
     return page.encode("utf-8", "replace").decode("utf-8")  # names may hold halves of characters
 
 

@@ -414,7 +414,7 @@ def _news_of_columns(Z: FloatArray, scale: Scale) -> BoolArray:
     seldom = scale.seldom & scale.judged
     if seldom.sum() != 1:
         return np.zeros_like(seldom)
-    return seldom & np.array(each_column(_is_away_once, (Z,)))
+    return seldom & np.array(each_column(_is_away_once, (Z,)), dtype=np.bool_)
 
 
 def _is_away_once(column: FloatArray) -> bool:
