@@ -611,6 +611,9 @@ def test_from_elsewhere_no_paths_are_taken(tmp_path, plant):
             status, answer, _ = page.ask(f"api/do/{command}", {"model": "x-1.penstock", "input": str(plant)})
             assert status == 422
             assert b"outside the project" in answer
+            asked = {"model": "x-1.penstock", "mqtt": "mqtt://127.0.0.1:1/plant"}
+            status, answer, _ = page.ask(f"api/do/{command}", asked)
+            assert (status, b"Addresses are taken only" in answer) == (422, True)
 
 
 def test_the_command_opens_a_project_and_ends_in_order(tmp_path, plant):

@@ -78,11 +78,11 @@ class TableRows:
             while not source.ended:
                 batch = source.next_batch(_MOST_LINES)
                 clock.reader = clock.reader or source.reader
-                if batch is not None and len(batch.lines):
-                    yield batch
                 if not begun and source.columns is not None:
                     scorer.begin(source.columns.variable_names)
                     begun = True
+                if batch is not None and len(batch.lines):
+                    yield batch
         finally:
             source.close()
 

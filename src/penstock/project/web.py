@@ -156,6 +156,8 @@ class ProjectApi:
         source: dict[str, Any] = {key: str(given[key]).strip() for key in _SOURCES if given.get(key)}
         if "input" in source:
             source["input"] = self.path(source["input"])
+        elif source and not is_loopback(self.options.host):  # others must not make this machine connect to anything
+            raise ProjectError("Addresses are taken only if the page is open to this machine alone.")
         nodes = given.get("opcua_nodes") or ()
         if "opcua" in source:
             source["opcua_nodes"] = tuple(text for each in nodes if (text := str(each).strip()))
