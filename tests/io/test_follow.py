@@ -349,3 +349,16 @@ def test_a_feed_closes_all_it_holds(log: Path) -> None:
     assert feed.read()
     feed.close()
     feed.close()
+
+
+def test_a_file_that_comes_too_late_into_a_followed_folder_is_reported(tmp_path):
+    (tmp_path / "day2.csv").write_text("a,b\n1,2\n")
+    feed = open_feed(tmp_path, follow=True)
+    try:
+        assert feed.read() == b"a,b\n1,2\n"
+        assert feed.read() is None
+        (tmp_path / "day1.csv").write_text("a,b\n3,4\n")
+        with pytest.raises(InputError, match=r"day1\.csv"):
+            [feed.read() for _ in range(5)]
+    finally:
+        feed.close()

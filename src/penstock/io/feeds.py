@@ -445,12 +445,13 @@ class FollowFeed(Feed):
 class FolderFeed(FollowFeed):
     """The text files of a folder, one after the other in order of their names; the last of them may grow.
 
-    A file that comes later with a name before that of the one that is read is not read any more.
+    A file that comes later with a name before that of the one that is read is not read any more: InputError says so.
     """
 
     def __init__(self, folder: Path, *, wait: bool = True) -> None:
         super().__init__(folder, wait=wait)
         self._last = ""  # the file that is read
+        self._seen: set[str] | None = None  # names of files since this feed looks at the folder
 
     def read(self) -> bytes | None:
         if self._descriptor is None:
@@ -491,8 +492,14 @@ class FolderFeed(FollowFeed):
         """Return the names of the files after this one that have something in them."""
         with suppress(FileNotFoundError), os.scandir(self._path) as entries:
             found = [each.name for each in entries if each.name.lower().endswith(_FOLLOWED) and each.stat().st_size]
+            names = {each for each in found if each[0] != "."}
             after = by_numbers(self._last)
-            return sorted((each for each in found if by_numbers(each) > after and each[0] != "."), key=by_numbers)
+            late = {each for each in names - (self._seen or names) if by_numbers(each) < after}
+            self._seen = names
+            if late:
+                said = f"came after {self._last} was begun and is not read: files are read in order of their names."
+                raise InputError(f"{self._path / min(late)} {said} Give it a name that comes later.")
+            return sorted((each for each in names if by_numbers(each) > after), key=by_numbers)
         return []
 
 
