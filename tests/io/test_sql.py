@@ -3,6 +3,7 @@
 import datetime as dt
 import os
 import sqlite3
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ needs_postgres = pytest.mark.skipif(not POSTGRES, reason="PENSTOCK_TEST_POSTGRES
 
 def written(path, n_rows=300, tables=("readings",)):
     random = np.random.default_rng(3)
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         for table in tables:
             connection.execute(f"create table {table} (stamp text, flow real, head real, running boolean, remark text)")
             level = random.normal(size=n_rows)
@@ -188,7 +189,7 @@ def test_a_query_needs_a_database(tmp_path):
 
 def test_missing_values_in_whole_chunks_keep_the_type(tmp_path, monkeypatch):
     monkeypatch.setattr("penstock.io.sql._CHUNK", 10)
-    with sqlite3.connect(tmp_path / "plant.db") as connection:
+    with closing(sqlite3.connect(tmp_path / "plant.db")) as connection, connection:
         connection.execute("create table t (stamp text, a integer, b text, c real)")
         rows = [
             (f"2024-05-01 00:{n:02}", n if n >= 20 else None, "on" if n < 10 else None, 0.5 * n if n % 2 else "Bad")

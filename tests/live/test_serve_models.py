@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sqlite3
+from contextlib import closing
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
@@ -235,11 +237,9 @@ def _is_kept(store, digest):
 
 
 def test_a_store_of_an_older_version_is_refused(tmp_path):
-    import sqlite3
-
     with running(options(tmp_path)):
         pass
-    with sqlite3.connect(tmp_path / "live.db") as connection:
+    with closing(sqlite3.connect(tmp_path / "live.db")) as connection, connection:
         connection.execute("PRAGMA user_version=1")
     with pytest.raises(ValueError, match="older penstock"), running(options(tmp_path)):
         pass
