@@ -65,8 +65,8 @@ REGIMES = (
 DRAWS = 2000  # of the bootstrap
 MARGIN = 0.005  # of average precision: what is closer is not called a loss
 
-# Missed detection rates of the 21 faults, as Russell, Chiang and Braatz (2000) print them: T² and Q (= SPE) of PCA with
-# 11 components, T² and Q of dynamic PCA with two lags.
+# Missed detection rates of the 21 faults of Russell, Chiang and Braatz (2000), from memory, not checked against the
+# paper: T² and Q (= SPE) of PCA with 11 components, T² and Q of dynamic PCA with two lags.
 PRINTED = {
     1: (0.008, 0.003, 0.006, 0.005),
     2: (0.020, 0.014, 0.019, 0.015),
@@ -512,14 +512,14 @@ first of six rows in a row above the threshold. The first variable is the one th
 
 [R] is E. L. Russell, L. H. Chiang, R. D. Braatz, *Fault detection in industrial processes using canonical variate
 analysis and dynamic principal component analysis*, Chemometrics and Intelligent Laboratory Systems 51 (2000) 81–93.
+**The columns [R] are from memory: they were not checked against the paper.**
 It has missed detection rates; shown is 1 minus these. The threshold and the six rows in a row are its rules. Delays
 are our own, also those of T² and SPE.
 
 {table}
 
-We did not have the paper at hand: the figures of [R] are those of its table as we know it. So this script computes
-the four statistics again from the same files, with {components} components, and {dynamic} where each row has the
-{lags} before it. It finds the figures of [R] within {worst:.3f} for every fault.
+As a check this script computes the four statistics again from the same files, with {components} components, and
+{dynamic} where each row has the {lags} before it. It finds the figures of [R] within {worst:.3f} for every fault.
 
 Faults 3, 9 and 15 are hardly visible to any method. The statistics of [R] look at one row, or at three.
 `SensorDetector` and the methods with a mean of 6 look at more rows: a part of their lead is that.

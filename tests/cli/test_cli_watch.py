@@ -114,7 +114,7 @@ def test_the_page_has_every_option_with_its_default() -> None:
         (["--components", "three"], "Invalid value for '--components': "),
         (["--components", "0"], "--components must be a whole number ≥ 1; got 0."),
         (["--similarity", "cosine"], "--similarity must be one of"),
-        (["--components", "50"], "--components = 50 groups cannot be"),
+        (["--components", "50"], "--components = 50 groups cannot be fitted"),
         (["--threshold", "peek"], "There is no threshold 'peek'. Did you mean 'peaks'?"),
         (["--threshold", "quantile:rat=1"], "quantile has no parameter 'rat'. Did you mean 'rate'?"),
         (["--threshold", "quantile:rate=2"], "quantile: rate must be"),
