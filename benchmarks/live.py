@@ -6,7 +6,7 @@ The server is a process of its own on one core; clients are in this one. Figures
 server, so that a busy machine does not spoil them; delays are of the wall clock.
 
 alarm-noise (no server): alarms a day with the alarm core and without it, and how many true incidents have one. Sensors
-are judged by each other over time, learnt from a good period (`benchmarks/plant.py`, ii); all later rows are scored as
+are scored by each other over time, fitted to a good period (`benchmarks/plant.py`, ii); all later rows are scored as
 they would be live. "rows": each row above the threshold is an alarm. "runs": each unbroken run of such rows. "core":
 `penstock.live.alarms` with its default rules; on SKAB (1 Hz, runs of twenty minutes) those for seconds. An incident has
 an alarm if a row, run or alarm overlaps it; an alarm that overlaps none is false. The defaults were chosen on seeds 0
@@ -298,16 +298,16 @@ def _runs(rows: BoolArray, seconds: FloatArray) -> list[Span]:
     return [(seconds[begin], seconds[end - 1]) for begin, end in edges.reshape(-1, 2)]
 
 
-def _alarms(seconds: FloatArray, readings: FloatArray, judged: Any, threshold: float, rules: AlarmRules) -> list[Span]:
+def _alarms(seconds: FloatArray, readings: FloatArray, scored: Any, threshold: float, rules: AlarmRules) -> list[Span]:
     """Return from when to when the alarm core has alarms."""
-    order = np.argsort(-judged.evidence, axis=1, kind="stable")[:, :3]
-    flags, n = judged.scores > threshold, len(seconds)
-    named = flags[:, None] & (np.take_along_axis(judged.evidence, order, axis=1) > 0)
+    order = np.argsort(-scored.evidence, axis=1, kind="stable")[:, :3]
+    flags, n = scored.scores > threshold, len(seconds)
+    named = flags[:, None] & (np.take_along_axis(scored.evidence, order, axis=1) > 0)
     found = StreamScores(
-        judged.scores, np.full(n, threshold), flags, np.where(named, order, -1), np.full(order.shape, np.nan)
+        scored.scores, np.full(n, threshold), flags, np.where(named, order, -1), np.full(order.shape, np.nan)
     )
     book, names = AlarmBook(rules), [str(number) for number in range(readings.shape[1])]
-    verdicts = Verdicts(found, readings, evidence=judged.evidence)
+    verdicts = Verdicts(found, readings, evidence=scored.evidence)
     events = book.update(verdicts.for_alarms("a", seconds.tolist(), names))
     newest = {event.alarm.id: event.alarm for event in events if isinstance(event, Change) and event.alarm}
     newest |= {alarm.id: alarm for alarm in book.alarms()}
@@ -325,15 +325,15 @@ def print_noise(name: str, every: Iterator[Dataset], rules: AlarmRules) -> None:
         time = ((series.time - series.time[0]) / pd.Timedelta(seconds=1)).to_numpy(dtype=float)
         detector = penstock.SensorDetector(random_state=0).fit(series.X[series.train], time=time[series.train])
         seconds, readings = time[later], series.X[later]
-        judged = detector.monitor().update_many(readings, time=seconds)
+        scored = detector.monitor().update_many(readings, time=seconds)
         incidents = _runs(series.y[later] == 1, seconds)
         model = Model.of_detector(detector)
         days += float(np.median(np.diff(seconds))) * len(seconds) / 86_400
         n_incidents += len(incidents)
         for kind, threshold in zip(KINDS, (model.threshold_of("auto"), model.threshold_of(0.05)), strict=True):
-            flags = judged.scores > threshold
+            flags = scored.scores > threshold
             ways = {"rows": [(at, at) for at in seconds[flags]], "runs": _runs(flags, seconds)}
-            ways["core"] = _alarms(seconds, readings, judged, threshold, rules)
+            ways["core"] = _alarms(seconds, readings, scored, threshold, rules)
             for way, alarms in ways.items():
                 counts[kind, way, "alarms"] += len(alarms)
                 counts[kind, way, "false"] += sum(not any(_overlap(a, span) for span in incidents) for a in alarms)

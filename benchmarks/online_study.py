@@ -119,7 +119,7 @@ def shuffles(data: Dataset, count: int, most: int | None = None) -> Iterator[tup
 def compare_kinds() -> None:
     """The similarities on all twenty sets."""
     print("### Similarities on all twenty sets\n")
-    print(f"Defaults otherwise; {N_SHUFFLES} shuffles of at most {MOST_ROWS:,} rows, all rows judged.\n")
+    print(f"Defaults otherwise; {N_SHUFFLES} shuffles of at most {MOST_ROWS:,} rows, all rows scored.\n")
     results: dict[Kind, list[tuple[float, float]]] = {kind: [] for kind in KINDS}
     for name in names():
         progress(f"similarities: {name}")
@@ -139,7 +139,7 @@ def vary(option: str, values: Sequence[Any], **others: Any) -> None:
     rows, noise = [], [""]
     for value in values:
         progress(f"{option} = {value} {others or ''}")
-        qualities = {name: judge(name, **others, **{option: value}) for name in SETS}
+        qualities = {name: score(name, **others, **{option: value}) for name in SETS}
         known = [quality for quality in qualities.values() if quality is not None]
         means = pair(average(known)) if len(known) == len(SETS) else "–"
         times = [f"{q.microseconds:,.0f}" if (q := qualities[name]) else "–" for name in TIMED]
@@ -151,7 +151,7 @@ def vary(option: str, values: Sequence[Any], **others: Any) -> None:
     table([f"`{option}`", *SETS, "mean", "µs, 10 columns", "µs, 27 columns"], rows, left=1)
 
 
-def judge(name: str, **options: Any) -> Quality | None:
+def score(name: str, **options: Any) -> Quality | None:
     """The quality over shuffles on the same rows for all options, those after the largest buffer. None: too few rows.
 
     Small sets are shuffled more often, as their few anomalies say little.
@@ -250,7 +250,7 @@ def distance_from_start(X: FloatArray, warmup: int) -> FloatArray:
 
 
 def in_order_cells(ours: list[Scored], beds: list[Scored]) -> tuple[str, str]:
-    plants = [(precision_at_n(*judged), roc_auc(*judged)) for judged in map(after_warmup, ours)]
+    plants = [(precision_at_n(*scored), roc_auc(*scored)) for scored in map(after_warmup, ours)]
     precision, auc = (fmean(column) for column in zip(*plants, strict=True))
     bed = f"{fmean(roc_auc(*after_warmup(scored)) for scored in beds):.2f}" if beds else "–"
     return f"{precision:.2f} · {auc:.2f}", bed

@@ -42,7 +42,7 @@ from penstock.bench import Dataset, Method, Study, average_precision, load_file,
 from penstock.bench.measures import highest_incident
 from penstock.bench.report import answer, format_events, format_methods
 from penstock.explain import Incident, find_incidents, group_events
-from penstock.sensors import Judgement
+from penstock.sensors import SeriesScores
 from penstock.simulate import simulate_hydropower
 
 DATA = Path(os.environ.get("PENSTOCK_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data") / "industrial"
@@ -309,9 +309,9 @@ def print_causes(seeds: list[int]) -> None:
                     time, good = np.arange(len(X), dtype=float), data.X[data.train]
                 else:
                     rows, X, time, good = np.arange(data.n), data.X, _minutes(data.time), data.X[data.train]
-                judged = _incidents(X, time, good if later else None, list(data.names))
+                scored = _incidents(X, time, good if later else None, list(data.names))
                 for span in _fault_spans(data.causes[rows]):
-                    named = _named(judged, span, 26 if kind in ("plant", "varied") else None)
+                    named = _named(scored, span, 26 if kind in ("plant", "varied") else None)
                     found.append((named, set(str(data.causes[rows][span[0]]).split(";"))))
             _print_named(f"{kind} {'(ii)' if later else '(i)'}", found)
 
@@ -335,10 +335,10 @@ def _orders(incident: Incident, evidence: FloatArray, names: Sequence[str]) -> d
 
 
 def _named(
-    judged: tuple[Sequence[Incident], FloatArray, Sequence[str]], rows: NDArray[np.intp], highest: int | None = None
+    scored: tuple[Sequence[Incident], FloatArray, Sequence[str]], rows: NDArray[np.intp], highest: int | None = None
 ) -> dict[str, list[str]] | None:
     """Of the highest incident that overlaps these rows, the sensors by each order; or nothing."""
-    incidents, evidence, names = judged
+    incidents, evidence, names = scored
     some = [one for one in incidents if highest is None or one.rank <= highest]
     incident = highest_incident(some, int(rows[0]), int(rows[-1]))
     return None if incident is None else _orders(incident, evidence, names)
@@ -360,14 +360,14 @@ def _incidents(
     detector = SensorDetector(random_state=0)
     if good is None:
         detector.fit(X, time=time)
-        judged = Judgement(detector.scores_, detector.evidence_)
+        scored = SeriesScores(detector.scores_, detector.evidence_)
     else:
-        judged = detector.fit(good).judge_series(X, time=time)
+        scored = detector.fit(good).assess_series(X, time=time)
     starts = detector.model_.clock.follow(len(X), time).starts
-    flags = judged.scores > np.quantile(judged.scores, 0.95)
-    events = group_events(flags, judged.scores, None, groups=np.cumsum(starts))
-    found = find_incidents(events, judged.scores, judged.evidence, detector.expected(X), X, starts, names)
-    return found, judged.evidence, names
+    flags = scored.scores > np.quantile(scored.scores, 0.95)
+    events = group_events(flags, scored.scores, None, groups=np.cumsum(starts))
+    found = find_incidents(events, scored.scores, scored.evidence, detector.expected(X), X, starts, names)
+    return found, scored.evidence, names
 
 
 def print_process() -> None:
@@ -392,8 +392,8 @@ def print_process() -> None:
     first, three = 0, 0
     for number, causes in sorted(TEP_CAUSES.items()):
         X, y = runs[f"d{number:02d}_te"]
-        judged = _incidents(X, np.arange(len(X), dtype=float), good, list(names))
-        named = _named(judged, np.flatnonzero(y))
+        scored = _incidents(X, np.arange(len(X), dtype=float), good, list(names))
+        named = _named(scored, np.flatnonzero(y))
         suspects = [] if named is None else named["as shipped"][:3]
         right = [name in causes.split(";") for name in suspects]
         first, three = first + any(right[:1]), three + any(right)

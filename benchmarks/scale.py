@@ -50,7 +50,7 @@ def new_rows(data: Path) -> Path:
 
 
 def kinds_at(n: int) -> tuple[str, ...]:
-    """One worker alone is only asked for where its speed-up is judged, or is quick."""
+    """One worker alone is only asked for where its speed-up is scored, or is quick."""
     return ("plain", "2 workers") if n > 1_000_000 else ("plain", "1 worker", "2 workers")
 
 

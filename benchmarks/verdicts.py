@@ -260,7 +260,7 @@ def rate_later(X: FloatArray, good: BoolArray, minutes: FloatArray | None) -> Ra
     """Return what is said of the rows that are not of the good period, by a model of it."""
     first, second = (None, None) if minutes is None else (minutes[good], minutes[~good])
     detector = SensorDetector(random_state=0).fit(X[good], time=first)
-    rate, scores = detector.later_rate_, detector.score_series(X[~good], time=second)
+    rate, scores = detector.new_row_rate_, detector.score_series(X[~good], time=second)
     return RatedRows(detector.expected_by_chance(scores, len(scores)), 0 if rate is None else rate.block)
 
 
@@ -413,7 +413,7 @@ def _count_called(plant: SimulatedPlant, scores: FloatArray, flags: BoolArray) -
 # Parts in order of time print their own tables.
 IN_TIME = {"series": print_series, "incidents": print_incidents, "labelled": print_labelled, "faults": print_faults}
 
-# A part yields cases; `judge` says what is made of each.
+# A part yields cases; `score` says what is made of each.
 PARTS: dict[str, Callable[[int], Iterator[Case]]] = {
     "normal": drawn(NORMAL),
     "hard": drawn(HARD),
@@ -437,7 +437,7 @@ class Outcome:
     words: str
 
 
-def judge(case: Case) -> Outcome:
+def score(case: Case) -> Outcome:
     """Fit, fit again without the highest rows, and compare with chance."""
     detector = Detector(random_state=0).fit(case.X)
     found: Chance = expected_by_chance(scores_without_the_highest(detector, case.X, detector.scores_))
@@ -481,7 +481,7 @@ def main() -> None:
         if part in IN_TIME:
             IN_TIME[part](given.seeds)
             continue
-        begin, outcomes = process_time(), [judge(case) for case in PARTS[part](given.seeds)]
+        begin, outcomes = process_time(), [score(case) for case in PARTS[part](given.seeds)]
         print(f"\n{part}")
         for line in dict.fromkeys(outcome.line for outcome in outcomes):
             of_line = [outcome for outcome in outcomes if outcome.line == line]

@@ -38,7 +38,7 @@ class Series(NamedTuple):
     moments: list[int]
 
 
-class Judged(NamedTuple):
+class ScoredStream(NamedTuple):
     """Per reading; NaN and False where the detector has no score yet."""
 
     scores: NDArray[np.float64]
@@ -58,13 +58,13 @@ def read_series() -> Series:
     return Series(table["t"], table["value"].to_numpy(), labelled, windows, moments)
 
 
-def judge(series: Series, threshold: Threshold) -> Judged:
+def score(series: Series, threshold: Threshold) -> ScoredStream:
     """Warm up for a week, then score each hour as it ends."""
     hours = np.lib.stride_tricks.sliding_window_view(series.value, HOUR)
     detector = OnlineNSNMF(similarity="binary", warmup=WEEK, threshold=threshold, random_state=0)
     result = detector.process(hours, n_variables=0)
     before = HOUR - 1  # readings without a full hour behind them
-    return Judged(
+    return ScoredStream(
         np.concatenate([np.full(before, np.nan), result.scores]),
         np.concatenate([np.full(before, np.nan), result.thresholds]),
         np.concatenate([np.zeros(before, dtype=np.bool_), result.flags]),
@@ -94,21 +94,21 @@ def show(what: str, series: Series, threshold: Threshold, scores: NDArray[np.flo
     print(f"| {what} | `{threshold!r}` | {inside} | {outside.sum()} | {count_alarms(outside)} |")
 
 
-def describe(series: Series, judged: Judged) -> None:
+def describe(series: Series, scored: ScoredStream) -> None:
     """When the flags of the picture came."""
     print()
     for number, ((first, last), moment) in enumerate(zip(series.windows, series.moments, strict=True), 1):
-        flagged = first + np.flatnonzero(judged.flags[first : last + 1])
+        flagged = first + np.flatnonzero(scored.flags[first : last + 1])
         when = f"{(flagged[0] - moment) / HOUR:+.1f} h" if len(flagged) else "never"
         before = int((flagged < moment).sum())
         print(f"window {number}, labelled {series.t[moment]}: first flag {when}, {before} of {len(flagged)} before it")
-    outside = np.flatnonzero(judged.flags & ~series.labelled)
+    outside = np.flatnonzero(scored.flags & ~series.labelled)
     days = dict.fromkeys(f"{series.t[i].day} {series.t[i]:%b}" for i in outside)
-    print(f"{judged.flags.sum()} flags among {np.isfinite(judged.scores).sum()} scores.")
+    print(f"{scored.flags.sum()} flags among {np.isfinite(scored.scores).sum()} scores.")
     print(f"Outside the windows on {', '.join(days)}.")
 
 
-def draw(series: Series, judged: Judged, file: Path) -> None:
+def draw(series: Series, scored: ScoredStream, file: Path) -> None:
     import_module("matplotlib").use("Agg")
     plt: Any = import_module("matplotlib.pyplot")  # not an import, as types are checked without it too
     plt.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False})
@@ -125,10 +125,10 @@ def draw(series: Series, judged: Judged, file: Path) -> None:
     above.plot(t, series.value, color=BLUE, linewidth=0.6)
     above.set_ylabel("temperature")
 
-    below.plot(t, judged.scores, color=BLUE, linewidth=0.5, label="score")
-    below.plot(t, judged.thresholds, color=BLACK, linestyle=(0, (4, 1.5)), linewidth=1.2, label="threshold")
-    flagged = judged.flags
-    below.plot(t[flagged], judged.scores[flagged], "x", color=VERMILLION, markersize=3.5, label="flagged")
+    below.plot(t, scored.scores, color=BLUE, linewidth=0.5, label="score")
+    below.plot(t, scored.thresholds, color=BLACK, linestyle=(0, (4, 1.5)), linewidth=1.2, label="threshold")
+    flagged = scored.flags
+    below.plot(t[flagged], scored.scores[flagged], "x", color=VERMILLION, markersize=3.5, label="flagged")
     below.set_yscale("log")
     below.yaxis.set_major_formatter("{x:g}")
     below.set_ylabel("score (log scale)")
@@ -148,11 +148,11 @@ def rolling() -> RollingQuantile:
 
 def main() -> None:
     series = read_series()
-    judged = judge(series, rolling())
-    report(series, judged.scores)
-    describe(series, judged)
+    scored = score(series, rolling())
+    report(series, scored.scores)
+    describe(series, scored)
     default = Path(__file__).resolve().parent.parent / "docs" / "images" / "streaming.png"
-    draw(series, judged, Path(sys.argv[1]) if len(sys.argv) > 1 else default)
+    draw(series, scored, Path(sys.argv[1]) if len(sys.argv) > 1 else default)
 
 
 if __name__ == "__main__":

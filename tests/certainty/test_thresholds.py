@@ -199,10 +199,10 @@ def a_stream(n: int = 200, seed: int = 0) -> list[float]:
 @given(scores=some_scores)
 @examples(30)
 def test_a_score_is_flagged_if_it_is_above_the_value_known_before(threshold: Threshold, scores: list[float]) -> None:
-    judge = threshold.fresh()
+    fresh = threshold.fresh()
     for score in scores:
-        before = judge.value
-        flagged = judge.update(score)
+        before = fresh.value
+        flagged = fresh.update(score)
         assert type(flagged) is bool
         assert flagged == (score > before)
 
@@ -237,23 +237,23 @@ def test_continuing_from_a_copy_gives_the_same_bits(threshold: Threshold, scores
 @every_threshold
 def test_the_state_is_plain_and_a_copy(threshold: Threshold) -> None:
     for length in (0, 3, 200):
-        judge = threshold.fresh()
-        judge.update_many(a_stream()[:length])
-        before = bits(judge.value)
-        for entry in judge.get_state().values():
+        fresh = threshold.fresh()
+        fresh.update_many(a_stream()[:length])
+        before = bits(fresh.value)
+        for entry in fresh.get_state().values():
             if isinstance(entry, np.ndarray):
                 assert entry.dtype in (np.float64, np.int64)
                 entry[:] = 77
             else:
                 assert entry is None or type(entry) in (int, float, bool)
-        assert bits(judge.value) == before
-        assert states_equal(judge.get_state(), threshold_after(threshold, length).get_state())
+        assert bits(fresh.value) == before
+        assert states_equal(fresh.get_state(), threshold_after(threshold, length).get_state())
 
 
 def threshold_after(threshold: Threshold, length: int) -> Threshold:
-    judge = threshold.fresh()
-    judge.update_many(a_stream()[:length])
-    return judge
+    fresh = threshold.fresh()
+    fresh.update_many(a_stream()[:length])
+    return fresh
 
 
 def states_equal(one: dict[str, Any], two: dict[str, Any]) -> bool:
@@ -279,11 +279,11 @@ def damaged(state: dict[str, Any]) -> list[object]:
 @every_threshold
 @pytest.mark.parametrize("length", [0, 3, 200])
 def test_damaged_states_are_refused_and_change_nothing(threshold: Threshold, length: int) -> None:
-    judge, twin = threshold_after(threshold, 150), threshold_after(threshold, 150)
+    fresh, twin = threshold_after(threshold, 150), threshold_after(threshold, 150)
     for bad in damaged(threshold_after(threshold, length).get_state()):
         with pytest.raises(ValueError, match=f"^state of {type(threshold).__name__}"):
-            judge.set_state(bad)  # type: ignore[arg-type]
-    assert traced(judge, a_stream()[150:]) == traced(twin, a_stream()[150:])
+            fresh.set_state(bad)  # type: ignore[arg-type]
+    assert traced(fresh, a_stream()[150:]) == traced(twin, a_stream()[150:])
 
 
 PEAKS = PeaksOverThreshold(**SMALL_PEAKS)
@@ -332,12 +332,12 @@ def test_states_that_cannot_be_are_refused(
 @every_threshold
 @pytest.mark.parametrize("bad", [math.inf, -math.inf, np.float64(np.inf)])
 def test_infinite_scores_are_refused_and_change_nothing(threshold: Threshold, bad: float) -> None:
-    judge = threshold_after(threshold, 100)
+    fresh = threshold_after(threshold, 100)
     with pytest.raises(ValueError, match=r"must be finite or NaN; got -?inf"):
-        judge.update(bad)
+        fresh.update(bad)
     with pytest.raises(ValueError, match=r"must be finite or NaN, but number 2 is -?inf"):
-        judge.update_many([1.0, math.nan, bad])
-    assert traced(judge, a_stream()[100:]) == traced(threshold_after(threshold, 100), a_stream()[100:])
+        fresh.update_many([1.0, math.nan, bad])
+    assert traced(fresh, a_stream()[100:]) == traced(threshold_after(threshold, 100), a_stream()[100:])
 
 
 @every_threshold
@@ -352,12 +352,12 @@ def test_what_is_no_stream_of_numbers_is_refused(threshold: Threshold) -> None:
 @given(scores=wild_scores)
 @examples(30)
 def test_a_value_once_known_stays_a_finite_number(threshold: Threshold, scores: list[float]) -> None:
-    judge = threshold.fresh()
+    fresh = threshold.fresh()
     for score in scores:
-        known = not math.isnan(judge.value)
-        judge.update(score)
-        assert math.isfinite(judge.value) or (math.isnan(judge.value) and not known)
-    unpack_threshold(pack_threshold(judge))
+        known = not math.isnan(fresh.value)
+        fresh.update(score)
+        assert math.isfinite(fresh.value) or (math.isnan(fresh.value) and not known)
+    unpack_threshold(pack_threshold(fresh))
 
 
 @every_threshold
@@ -365,34 +365,34 @@ def test_a_value_once_known_stays_a_finite_number(threshold: Threshold, scores: 
 def test_constant_scores_are_not_flagged(threshold: Threshold, level: float) -> None:
     if isinstance(threshold, Fixed):
         return
-    judge = threshold.fresh()
-    assert not judge.update_many([level] * 60).any()
-    if abs(level) <= 1e140 or not isinstance(judge, MeanDeviation):
-        assert judge.value == pytest.approx(level, rel=1e-12)
-        assert judge.update(level + max(1.0, abs(level)))
+    fresh = threshold.fresh()
+    assert not fresh.update_many([level] * 60).any()
+    if abs(level) <= 1e140 or not isinstance(fresh, MeanDeviation):
+        assert fresh.value == pytest.approx(level, rel=1e-12)
+        assert fresh.update(level + max(1.0, abs(level)))
 
 
 @every_threshold
 def test_scikit_learns_parameters(threshold: Threshold) -> None:
-    judge = threshold_after(threshold, 100)
-    copied = clone(judge)
-    assert copied.get_params() == judge.get_params()
-    assert repr(copied) == repr(judge) == repr(threshold)
+    fresh = threshold_after(threshold, 100)
+    copied = clone(fresh)
+    assert copied.get_params() == fresh.get_params()
+    assert repr(copied) == repr(fresh) == repr(threshold)
     assert traced(copied, a_stream()) == traced(threshold.fresh(), a_stream())
-    assert traced(judge.fresh(), a_stream()) == traced(threshold.fresh(), a_stream())
-    for name, value in judge.get_params().items():
-        assert getattr(judge, name) is value
-        assert judge.set_params(**{name: value}) is judge
-        assert traced(judge, a_stream()) == traced(threshold.fresh(), a_stream()), "set_params forgets"
+    assert traced(fresh.fresh(), a_stream()) == traced(threshold.fresh(), a_stream())
+    for name, value in fresh.get_params().items():
+        assert getattr(fresh, name) is value
+        assert fresh.set_params(**{name: value}) is fresh
+        assert traced(fresh, a_stream()) == traced(threshold.fresh(), a_stream()), "set_params forgets"
 
 
 @every_threshold
 def test_calibrate_is_the_value_after_all_scores_and_changes_nothing(threshold: Threshold) -> None:
-    judge = threshold_after(threshold, 50)
-    before = copy.deepcopy(judge)
+    fresh = threshold_after(threshold, 50)
+    before = copy.deepcopy(fresh)
     if not isinstance(threshold, TopN):
-        assert bits(judge.calibrate(a_stream())) == bits(threshold_after(threshold, 200).value)
-    assert traced(judge, a_stream(seed=1)) == traced(before, a_stream(seed=1))
+        assert bits(fresh.calibrate(a_stream())) == bits(threshold_after(threshold, 200).value)
+    assert traced(fresh, a_stream(seed=1)) == traced(before, a_stream(seed=1))
 
 
 @every_threshold

@@ -271,7 +271,7 @@ def test_a_model_with_constants_is_saved_and_goes_on_to_the_last_bit(tmp_path):
     table = moved(VALVE, 80.0)
     X = table.drop(columns="time").to_numpy()
     detector = SensorDetector().fit(X[:LEARNT])
-    whole = detector.judge_series(X[LEARNT:])
+    whole = detector.assess_series(X[LEARNT:])
     monitor = detector.monitor()
     parts = [monitor.update_many(X[LEARNT : START + 5]).scores]
     monitor.save(tmp_path / "m")

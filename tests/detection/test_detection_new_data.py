@@ -127,7 +127,7 @@ def test_a_single_row_can_be_scored_and_explained(method, source, tmp_path):
 def test_no_row_is_refused_and_one_is_nothing_to_learn_from(model):
     with pytest.raises(TableError, match=r"has no rows\. Check"):
         score(model, new().iloc[:0])
-    with pytest.raises(TableError, match="a single row, and rows are judged by each other"):
+    with pytest.raises(TableError, match="a single row, and rows are scored by each other"):
         fit_model(new().iloc[:1])
 
 

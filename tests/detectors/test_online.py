@@ -181,12 +181,12 @@ def test_a_proposal_is_learnt_only_if_accepted():
         stepwise.accept()  # nothing is left to accept
         assert not stepwise.has_proposal
     np.testing.assert_array_equal(scores, at_once.update(X[8:], X[8:]))
-    assert stepwise.n_learnt == at_once.n_learnt == 22
+    assert stepwise.n_learned == at_once.n_learned == 22
     np.testing.assert_array_equal(stepwise.H, at_once.H)
     nothing = np.full((1, 4), np.nan)
     assert np.isnan(stepwise.propose(nothing, nothing))
     stepwise.accept()
-    assert stepwise.n_learnt == 22
+    assert stepwise.n_learned == 22
 
 
 @pytest.mark.kernels

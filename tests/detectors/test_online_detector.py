@@ -174,7 +174,7 @@ def test_values_outside_the_range_are_clipped_for_the_fit_but_not_for_the_residu
     rebuilt = inside[0] - expected.residuals[0, np.argsort(expected.variables[0])]
     assert far == pytest.approx(np.linalg.norm(outside[0] - rebuilt), rel=1e-12)
     assert near == pytest.approx(np.linalg.norm(inside[0] - rebuilt), rel=1e-12)
-    # what was learnt is the clipped row, so that both leave the same model behind
+    # what was learned is the clipped row, so that both leave the same model behind
     one, other = copy.deepcopy(detector), copy.deepcopy(detector)
     one.update(inside[0])
     other.update(outside[0])
@@ -183,7 +183,7 @@ def test_values_outside_the_range_are_clipped_for_the_fit_but_not_for_the_residu
 
 def test_a_sensor_that_freezes_and_one_that_was_stuck():
     X = some_rows(200)
-    X[:60, 1] = 7.0  # constant while the scaling is learnt, then alive
+    X[:60, 1] = 7.0  # constant while the scaling is learned, then alive
     X[100:, 2] = X[100, 2]  # freezes
     scores = small(warmup=40, similarity="binary").update_many(X)
     assert np.isfinite(scores[40:]).all()
@@ -267,7 +267,7 @@ def test_a_column_without_readings_in_the_warm_up_is_announced():
         small(warmup=40).update_many(frame)
 
 
-# ---- what is learnt, and what is not ----
+# ---- what is learned, and what is not ----
 
 
 def test_flagged_samples_leave_no_trace_if_told_so():
@@ -278,8 +278,8 @@ def test_flagged_samples_leave_no_trace_if_told_so():
     result = detector.process(spoilt)
     assert np.flatnonzero(result.flags).tolist() == [60, 61, 62]
     np.testing.assert_array_equal(np.delete(result.scores, [60, 61, 62]), small(**chosen).update_many(A))
-    learnt = small(threshold=Fixed(0.6), similarity="relative").update_many(spoilt)
-    assert (learnt[63:] != result.scores[63:]).any()
+    fitted = small(threshold=Fixed(0.6), similarity="relative").update_many(spoilt)
+    assert (fitted[63:] != result.scores[63:]).any()
 
 
 def test_forgetting_keeps_the_norms_of_h_and_follows_a_change():
@@ -430,8 +430,8 @@ def test_a_fitted_detector_is_saved_with_its_scores_and_names(tmp_path):
         ),
         ("stream/warm/factors", {"rows": -np.ones((6, 4))}, r"\['rows'\] should hold"),
         ("stream/warm/factors", {"rows": np.ones((6, 4), dtype=np.float32)}, r"\['rows'\] should be"),
-        ("stream/warm/factors", {"n_learnt": "5"}, "n_learnt"),
-        ("stream/warm/factors", {"n_learnt": -4}, "n_learnt"),
+        ("stream/warm/factors", {"n_learned": "5"}, "n_learned"),
+        ("stream/warm/factors", {"n_learned": -4}, "n_learned"),
         ("stream/warm/factors", {"more": 1}, "should have the fields"),
         ("", {"scores": "many"}, "scores"),
     ],

@@ -467,12 +467,12 @@ def test_rates_of_rows_close_in_time_are_those_of_blocks_left_out(tmp_path: Path
     np.testing.assert_array_equal(saved_and_loaded(detector, tmp_path).false_alarm_rate(later), rates)
     assert (detector.set_false_alarm_rate(0.01).predict(later) == -1).mean() < 0.02
     mixed = Detector().fit(X[:800][np.random.default_rng(0).permutation(800)])  # no order: nothing changes
-    np.testing.assert_array_equal(mixed.model_.scores_as_new, mixed.scores_)
+    np.testing.assert_array_equal(mixed.model_.out_of_sample_scores, mixed.scores_)
 
 
 def test_a_column_read_in_one_block_only_does_not_stop_rates_of_rows_close_in_time() -> None:
     X = slow_rows(400, 4, 2)
     X[134:, 3] = np.nan
     detector = Detector().fit(X)
-    assert len(detector.model_.scores_as_new) == 266  # of the first block nothing else can say
+    assert len(detector.model_.out_of_sample_scores) == 266  # of the first block nothing else can say
     assert np.isfinite(detector.false_alarm_rate(X)).all()

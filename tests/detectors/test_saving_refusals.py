@@ -202,7 +202,7 @@ from penstock.storage import StorageError
 def megabytes(what):
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith(what)) / 1024
 
-def judge(path):
+def score(path):
     before, start = megabytes("VmRSS"), time.process_time()
     try:
         outcome = type(penstock.load(path)).__name__
@@ -217,7 +217,7 @@ gc.freeze()
 for name in sorted(os.listdir(sys.argv[1])):
     path = os.path.join(sys.argv[1], name)
     if os.fork() == 0:
-        print(json.dumps([name, os.path.getsize(path) / 2**20, *judge(path)]), flush=True)
+        print(json.dumps([name, os.path.getsize(path) / 2**20, *score(path)]), flush=True)
         os._exit(0)
     assert os.wait()[1] == 0, path
 """
@@ -259,7 +259,7 @@ def long_buffer(z: int, p: int = 3) -> dict[str, Any]:
         "n_components": 2,
         "factors": factors | {"V": np.ones((2, p))},
     }
-    warm["factors"]["n_learnt"] = z
+    warm["factors"]["n_learned"] = z
     missing = np.zeros(p, dtype=np.int64)
     state["fitted"]["stream"] |= {"n_seen": z, "missing": missing, "waiting": np.empty((0, p))}
     state["fitted"]["stream"]["warm"] |= warm

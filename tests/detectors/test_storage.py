@@ -340,7 +340,7 @@ REFUSALS = """
 import json, os, sys, time
 from penstock.storage import StorageError, read_state
 
-def judge(path):
+def score(path):
     start = time.process_time()
     try:
         read_state(path)
@@ -354,7 +354,7 @@ def judge(path):
 
 for path in sys.argv[1:]:
     if os.fork() == 0:
-        judge(path)
+        score(path)
         os._exit(0)
     assert os.wait()[1] == 0, path
 """
@@ -362,7 +362,7 @@ HOSTILE = [*hostile_files.CONTENTS, *hostile_files.PLACES]
 measures_memory = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc to measure memory")
 
 
-def judge(folder: Path, *paths: Path) -> list[tuple[str, float, float, list[str]]]:
+def score(folder: Path, *paths: Path) -> list[tuple[str, float, float, list[str]]]:
     """For each path, read in a process that has imported nothing but `penstock.storage`: error, seconds, peak memory.
 
     Each is read in a fork of its own. Seconds are the processor's, so that other programs do not matter; who waits for
@@ -378,7 +378,7 @@ def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("hostile")
     for i, name in enumerate(HOSTILE):
         hostile_files.make(name, folder / str(i))
-    verdicts = judge(folder, *(folder / str(i) for i in range(len(HOSTILE))))
+    verdicts = score(folder, *(folder / str(i) for i in range(len(HOSTILE))))
     for i in range(len(HOSTILE)):  # here as well, where other things are imported
         with pytest.raises(StorageError):
             read_state(folder / str(i))
@@ -401,7 +401,7 @@ def test_hostile_files_are_refused_at_once(verdicts: dict[str, Any], name: str) 
 def test_reading_takes_little_more_memory_than_the_arrays(tmp_path: Path) -> None:
     write_state(tmp_path / "small", "test", {})
     write_state(tmp_path / "large", "test", {"x": np.zeros(10_000_000)})
-    small, large = judge(tmp_path, tmp_path / "small", tmp_path / "large")
+    small, large = score(tmp_path, tmp_path / "small", tmp_path / "large")
     assert small[0] == large[0] == ""
     assert large[2] - small[2] < 1.2 * 80
 

@@ -460,7 +460,7 @@ def test_json_lines_can_be_left_and_continued(tmp_path: Path, opened: Opener) ->
     path = tmp_path / "plant.jsonl"
     path.write_text('{"t": 1, "a": 1}\n{"t": 2, "a": 2}\n{"t": 3}\n{"a": 4, "b": 5}\n')
     first = opened(path)
-    assert first.next_batch(1) is None  # the columns are learnt
+    assert first.next_batch(1) is None  # the columns are known
     assert first.next_batch(1) is not None
     position = first.position()
     second = opened(path)

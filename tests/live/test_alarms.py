@@ -34,7 +34,7 @@ RULES = AlarmRules(on_delay="3min", off_delay="4min", min_duration="2min", rejoi
 def verdicts(
     text: str, asset: str = "unit1", start: float = 0.0, step: float = MINUTE, **more: Any
 ) -> list[RowVerdict]:
-    """One row a minute: "#" high, "-" in the dead band, "." low, "?" not judged; a letter: high, with that sensor."""
+    """One row a minute: "#" high, "-" in the dead band, "." low, "?" not scored; a letter: high, with that sensor."""
     scores = {"#": 9.0, "-": 3.8, ".": 0.0, "?": None}
     rows = []
     for place, sign in enumerate(text):
@@ -325,7 +325,7 @@ def test_an_acknowledged_alarm_that_does_not_end_is_shown_again_and_then_the_mod
     stale = book.alarm("unit1-2")
     assert (stale.about, stale.reason) == (
         "stale model",
-        "unlike what was learnt has been reported for 2 days: repair it, or fit again",
+        "unlike what was fitted has been reported for 2 days: repair it, or fit again",
     )
     assert story(book.update(verdicts("." * 40, start=70 * HOUR)))[-1][1:] == ("ended", "unit1-2")
 

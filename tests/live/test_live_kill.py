@@ -42,7 +42,7 @@ def plant_like_csv(path: Path) -> None:
 def learn_from_good_months(folder: Path) -> Path:
     """Fit unit1.penstock as the README does, with operating modes, and rows.penstock; return a file to watch.
 
-    The first judges series, the other each row by itself.
+    The first scores series, the other each row by itself.
     """
     table = pd.concat([modes()] * 4, ignore_index=True).assign(
         time=pd.date_range("2024-05-01", periods=2000, freq="10min")

@@ -63,7 +63,7 @@ def good() -> pd.DataFrame:
 
 
 def live() -> pd.DataFrame:
-    """Return new rows: an anomaly, missing readings, a row without any, and states that were not learnt."""
+    """Return new rows: an anomaly, missing readings, a row without any, and states that were not fitted."""
     table = modes_table().iloc[300:].reset_index(drop=True)
     table.loc[80:83, "oil"] += 15
     table.loc[20, "flow"] = np.nan
@@ -184,11 +184,11 @@ def test_saved_detectors_and_monitors_of_series(options: WatchOptions, clock: st
         fresh = detector.monitor() if saved is detector else before
         assert scores_in(lines) == fresh.update_many(readings[400:], time=time).scores.tolist()
         assert {line["threshold"] for line in lines} == {
-            detector.later_rate_.score_expected(1.0, 400) if detector.later_rate_ else lines[0]["threshold"]
+            detector.new_row_rate_.score_expected(1.0, 400) if detector.new_row_rate_ else lines[0]["threshold"]
         }
         monitor.update_many(readings[380:400], time=None if stamps is None else stamps[380:400])
     detector.set_contamination(0.1).save(str(options.model))
-    assert watched(options)[0]["threshold"] == np.sort(detector.as_new_)[-41:-39].mean()
+    assert watched(options)[0]["threshold"] == np.sort(detector.out_of_sample_scores_)[-41:-39].mean()
 
 
 def test_the_variable_that_is_off_is_named_with_its_deviation(options: WatchOptions) -> None:
@@ -208,7 +208,7 @@ def test_reasons_and_counts(options: WatchOptions, tmp_path: Path) -> None:
     counts = Monitor(options, Observer(warning=reports.append)).run()
     reasons = {line["row"] - 1: line["reason"] for line in lines_of(options.output) if "reason" in line}
     state = table["state"].fillna("").tolist()
-    assert reasons.pop(30) == "mode test run was not learnt"
+    assert reasons.pop(30) == "mode test run was not there in fitting"
     assert reasons.pop(31) == "a reading that decides on the mode is missing"
     assert reasons.pop(70) == "the row has no reading"
     changes = [row for row in range(1, 200) if state[row] != state[row - 1] and row not in (30, 31, 32)]
@@ -219,7 +219,7 @@ def test_reasons_and_counts(options: WatchOptions, tmp_path: Path) -> None:
 
     penstock.fit_model(good()).save(str(options.model), overwrite=True)  # state is an input
     counts = Monitor(options, Observer(warning=reports.append)).run()
-    assert reports == ["Column 'state' holds 'test run', which the model has not learnt."]
+    assert reports == ["Column 'state' holds 'test run', which the model does not know."]
     assert (counts.unknown, counts.unscored, counts.missing) == (1, 0, 7)
 
 

@@ -168,8 +168,8 @@ def test_a_consumer_group_divides_assets_and_each_row_counts_once(tmp_path):
     for thread in threads:
         thread.join(60)
     assert problems == []
-    (tmp_path / "alone").mkdir()
-    with running(options(tmp_path / "alone")) as service:
+    (tmp_path / "single_rows").mkdir()
+    with running(options(tmp_path / "single_rows")) as service:
         service.deliver(Delivery("unit1", "\n".join(map(json.dumps, sent)).encode(), "test")).result()
         expected = verdict_records(service, "unit1")
         kinds = [change["kind"] for change in service.store.changes()]

@@ -102,15 +102,15 @@ def test_the_nearest_normal_row_by_a_slow_search(tmp_path):
     fitted.save(tmp_path / "mean.penstock")
     reference = pd.DataFrame(fitted.parts[0].reference, columns=NAMES)
     live = good[:40].assign(oil=lambda table: table["oil"] + np.where(table.index >= 30, 5.0, 0.0))
-    for start in (0, 30):  # from the fault on there is nothing normal but what was learnt
+    for start in (0, 30):  # from the fault on there is nothing normal but what was fitted
         with LiveServer(options(tmp_path, model=tmp_path / "mean.penstock", store=tmp_path / f"{start}.db")) as server:
             client = Client(server.url)
             client.samples(csv_of(live[start:]))
             alarm = client.get(f"alarms/{client.get('alarms')[0]['id']}")
             verdicts = pd.DataFrame(client.get("assets/unit1/verdicts"))
             worst = int(np.argmax(verdicts["score"][30 - start :])) + 30
-            judged = verdicts[: 30 - start].set_index(live.index[start:30])
-            usual = live.loc[judged.index[judged["score"] <= judged["score"].median()], NAMES]
+            scored = verdicts[: 30 - start].set_index(live.index[start:30])
+            usual = live.loc[scored.index[scored["score"] <= scored["score"].median()], NAMES]
             normal = pd.concat([usual, reference], ignore_index=True)
             others = {*NAMES} - {each["name"] for each in alarm["sensors"][:2]}  # of three with the same evidence
             assert "oil" not in others

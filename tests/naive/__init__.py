@@ -1,1 +1,1 @@
-"""The paper's equations as slow loops. Nothing here imports penstock, so that it can judge it."""
+"""The paper's equations as slow loops. Nothing here imports penstock, so that it can score it."""

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 
 class Row(NamedTuple):
-    """Time, score (None: not judged), threshold, and names of sensors with equal evidence."""
+    """Time, score (None: not scored), threshold, and names of sensors with equal evidence."""
 
     time: float
     score: float | None

@@ -160,7 +160,7 @@ def online_nsnmf(
     for a, w in zip(filled, W, strict=True):
         U, V = add_weights(U, w), add_products(V, w, a)
     norms = [math.sqrt(sum(value * value for value in h)) for h in H]
-    scores, learnt = [], 0
+    scores, fitted = [], 0
     for a in stream:
         if not seen(a):
             scores.append(math.nan)
@@ -168,7 +168,7 @@ def online_nsnmf(
         rows = [*buffer, list(a)]
         s = tree_similarity(local_tree(rows), len(rows), kind, duplicates)[-1][:-1]
         w = first_weights(s, W, K)
-        H_new, U_new, V_new, learnt = H, U, V, learnt + 1
+        H_new, U_new, V_new, fitted = H, U, V, fitted + 1
         for step in range(n_inner):
             w = weight_step(a, w, H_new, s, W, alpha)
             rebuilt = product(w, H_new)
@@ -177,7 +177,7 @@ def online_nsnmf(
                 U_new, V_new = add_weights(U_new, w), add_products(V_new, w, whole)
             else:
                 U_new, V_new = add_weights(U, w, forgetting), add_products(V, w, whole, forgetting)
-            if learnt % refresh_every == 0:
+            if fitted % refresh_every == 0:
                 H_new = profile_step(H_new, U_new, V_new)
         scores.append(online_score(a, w, H_new))
         U, V, H = U_new, V_new, H_new

@@ -1,4 +1,4 @@
-"""Sensors judged by each other over time, as slow loops straight from the formulas."""
+"""Sensors scored by each other over time, as slow loops straight from the formulas."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ import numpy as np
 NAN = math.nan
 
 
-def judge(scores, learn, threshold):
+def score(scores, learn, threshold):
     """The rules that all share: compare with the threshold known before, and pass NaN over."""
     flags, values, value = [], [], NAN
     for score in scores:
@@ -34,7 +34,7 @@ def mean_deviation(scores, k, min_scores):
         mean = math.fsum(unflagged) / len(unflagged)
         return mean + k * math.sqrt(math.fsum((score - mean) ** 2 for score in unflagged) / len(unflagged))
 
-    return judge(scores, lambda score, flagged: None if flagged else unflagged.append(score), threshold)
+    return score(scores, lambda score, flagged: None if flagged else unflagged.append(score), threshold)
 
 
 def rolling_quantile(scores, rate, window, min_scores=1):
@@ -46,7 +46,7 @@ def rolling_quantile(scores, rate, window, min_scores=1):
         rank = math.ceil((len(latest) + 1) * (1 - Fraction(str(rate))))
         return latest[rank - 1] if min_scores <= len(latest) >= rank else NAN
 
-    return judge(scores, lambda score, flagged: seen.append(score), threshold)
+    return score(scores, lambda score, flagged: seen.append(score), threshold)
 
 
 def p_value(remembered, score):
@@ -169,7 +169,7 @@ class Peaks:
 
 def peaks_over_threshold(scores, **parameters):
     spot = Peaks(**parameters)
-    return judge(scores, spot.learn, lambda: spot.z)
+    return score(scores, spot.learn, lambda: spot.z)
 
 
 def drifting_peaks(scores, depth, **parameters):
@@ -185,4 +185,4 @@ def drifting_peaks(scores, depth, **parameters):
                 spot.learn(score - mean(), False)
             unflagged.append(score)
 
-    return judge(scores, learn, lambda: mean() + spot.z)
+    return score(scores, learn, lambda: mean() + spot.z)

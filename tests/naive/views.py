@@ -214,7 +214,7 @@ class Margins:
 
 
 class LogStandard:
-    """(log value − mean)/standard deviation of the values learnt from, with a floor of half the smallest above 0."""
+    """(log value − mean)/standard deviation of the values fitted to, with a floor of half the smallest above 0."""
 
     def __init__(self, values):
         known = [value for value in values if not math.isnan(value)]

@@ -97,7 +97,7 @@ def test_a_fault_of_one_sensor_is_found_and_named(detector: BaseDetector) -> Non
     assert fitted.evidence_.shape == (300, 6)
     assert fitted.evidence_[200:220].mean(axis=0).argmax() == 2
     healthy = OverTime(detector).fit(plant(fault=False))
-    later = healthy.judge_series(plant())
+    later = healthy.assess_series(plant())
     assert 200 <= later.scores.argmax() < 224
     assert later.evidence[205].argmax() == 2
     assert np.abs(healthy.deviations(plant()))[200:220].mean(axis=0).argmax() == 2
@@ -121,7 +121,7 @@ def test_the_contract(detector: BaseDetector, tmp_path: Path) -> None:
     fitted = clone(over_time).fit(X, time=np.arange(300.0))
     assert not hasattr(detector, "scores_")
     assert type(fitted.detector_) is type(detector)
-    assert fitted.judges_sensors is (fitted.evidence_.shape == (300, 6))
+    assert fitted.scores_sensors is (fitted.evidence_.shape == (300, 6))
     scores = fitted.score_series(later)
     fitted.save(tmp_path / "saved")
     loaded = penstock.load(tmp_path / "saved")
@@ -129,7 +129,7 @@ def test_the_contract(detector: BaseDetector, tmp_path: Path) -> None:
     np.testing.assert_array_equal(loaded.scores_, fitted.scores_)
     np.testing.assert_array_equal(loaded.score_series(later), scores)
     np.testing.assert_array_equal(loaded.anomaly_score(later), fitted.anomaly_score(later))
-    np.testing.assert_array_equal(fitted.anomaly_score(X), fitted.alone_)
+    np.testing.assert_array_equal(fitted.anomaly_score(X), fitted.single_row_scores_)
     monitor, again = fitted.monitor(), loaded.monitor()
     for start, stop in pairwise((0, 7, 8, 20)):
         np.testing.assert_array_equal(monitor.update_many(later[start:stop]).scores, scores[start:stop])
@@ -153,14 +153,14 @@ def test_a_missing_reading_carries_no_evidence(detector: BaseDetector) -> None:
     X[40:60, 3], X[100:103] = np.nan, np.nan
     fitted = OverTime(detector).fit(X)
     assert np.isfinite(fitted.scores_).all()
-    assert (fitted.alone_[100:103] == fitted.alone_.min()).all()
+    assert (fitted.single_row_scores_[100:103] == fitted.single_row_scores_.min()).all()
     later = plant(50)
     later[:, 1] = np.nan
-    found = fitted.judge_series(later)
+    found = fitted.assess_series(later)
     assert np.isfinite(found.scores).all()
-    nothing = fitted.judge_series(np.full((5, 6), np.nan))
+    nothing = fitted.assess_series(np.full((5, 6), np.nan))
     assert (nothing.evidence == 0).all()
-    if fitted.judges_sensors:
+    if fitted.scores_sensors:
         assert (found.evidence[:, 1] == 0).all()
         assert found.evidence.any()
         assert np.isfinite(fitted.expected(X)).all()
@@ -177,7 +177,7 @@ def test_a_detector_that_needs_all_readings_says_so() -> None:
 def test_where_nothing_is_rebuilt_the_row_is_evidence_and_sensors_are_not(detector: BaseDetector) -> None:
     fitted = OverTime(detector).fit(plant())
     assert fitted.evidence_.shape == (300, 1)
-    assert fitted.judge_series(plant()).evidence.shape == (300, 1)
+    assert fitted.assess_series(plant()).evidence.shape == (300, 1)
     for question in (fitted.expected, fitted.deviations):
         with pytest.raises(AttributeError, match="rebuilds no rows"):
             question(plant())
@@ -186,8 +186,8 @@ def test_where_nothing_is_rebuilt_the_row_is_evidence_and_sensors_are_not(detect
 def test_a_score_below_the_usual_one_is_no_evidence() -> None:
     rng = np.random.default_rng(0)
     fitted = OverTime(KNNDistance()).fit(rng.normal(size=(400, 4)))
-    assert (fitted.judge_series(0.01 * rng.normal(size=(30, 4))).evidence == 0).all()
-    assert (fitted.judge_series(np.full((1, 4), 5.0)).evidence > 1).all()
+    assert (fitted.assess_series(0.01 * rng.normal(size=(30, 4))).evidence == 0).all()
+    assert (fitted.assess_series(np.full((1, 4), 5.0)).evidence > 1).all()
 
 
 def test_the_default_is_the_papers_method_with_fewer_groups_than_columns() -> None:
@@ -233,7 +233,7 @@ def test_detect_takes_it(method: OverTime, tmp_path: Path) -> None:
     table.index.name = "time"
     findings = penstock.detect(table.reset_index(), method=method, top=10)
     assert findings.assessment.method == "OverTime"
-    if method.judges_sensors:
+    if method.scores_sensors:
         assert findings.incidents
         assert findings.explain(1).variables.iloc[0]["variable"] == "c"
     else:

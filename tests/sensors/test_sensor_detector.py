@@ -84,12 +84,12 @@ def test_numbers_of_any_unit_are_times_also_as_objects() -> None:
 
 def test_a_gap_a_clock_that_jumps_back_and_a_new_run_begin_the_history_anew() -> None:
     X, time = readings(40, seed=2), 600.0 * np.arange(40)
-    first, second = (fitted().judge_series(part) for part in (X[:25], X[25:]))
-    unbroken = fitted().judge_series(X, time=time)
+    first, second = (fitted().assess_series(part) for part in (X[:25], X[25:]))
+    unbroken = fitted().assess_series(X, time=time)
     moved = [time + np.where(np.arange(40) >= 25, shift, 0) for shift in (7 * 600.0, -10 * 600.0)]
     breaks: list[dict[str, Any]] = [{"time": moved[0]}, {"time": moved[1]}, {"runs": ["a"] * 25 + ["b"] * 15}]
     for each in breaks:
-        found = fitted().judge_series(X, **each)
+        found = fitted().assess_series(X, **each)
         np.testing.assert_array_equal(found.scores[:25], first.scores)
         tolerance = 0.1 if each is breaks[0] else 0.0  # slow levels go on after a gap
         np.testing.assert_allclose(found.evidence[25:], second.evidence, atol=tolerance, rtol=0)
@@ -105,10 +105,10 @@ def test_duplicate_stamps_and_uneven_sampling_are_judged_by_time() -> None:
     detector, rng = SensorDetector().fit(X, time=time), np.random.default_rng(5)
     quiet = np.tile(X[300], (12, 1)) + 0.01 * rng.normal(size=(12, 6))
     fault = quiet[:1] + np.array([0, 0, 0, 0.4, 0, 0])
-    slow = detector.judge_series(np.r_[quiet, np.repeat(fault, 4, axis=0)], time=np.arange(16.0))
+    slow = detector.assess_series(np.r_[quiet, np.repeat(fault, 4, axis=0)], time=np.arange(16.0))
     fast_time = np.r_[np.arange(12.0), 11.5 + 0.5 * np.arange(1, 9)]
-    fast = detector.judge_series(np.r_[quiet, np.repeat(fault, 8, axis=0)], time=fast_time)
-    by_rows = detector.judge_series(np.r_[quiet, np.repeat(fault, 8, axis=0)])
+    fast = detector.assess_series(np.r_[quiet, np.repeat(fault, 8, axis=0)], time=fast_time)
+    by_rows = detector.assess_series(np.r_[quiet, np.repeat(fault, 8, axis=0)])
     last = slow.evidence[-1, 3]
     assert abs(fast.evidence[-1, 3] - last) < 0.3 * abs(by_rows.evidence[-1, 3] - last) + 0.05 * last
 
@@ -141,8 +141,14 @@ def test_times_and_runs_that_do_not_fit_are_named(given: dict[str, Any], message
 def test_any_shape(n: int, p: int) -> None:
     X = readings(n, p=p)
     detector = SensorDetector().fit(X)
-    later = detector.judge_series(readings(20, seed=1, p=p))
-    for scores in (detector.scores_, detector.alone_, detector.as_new_, later.scores, detector.anomaly_score(X)):
+    later = detector.assess_series(readings(20, seed=1, p=p))
+    for scores in (
+        detector.scores_,
+        detector.single_row_scores_,
+        detector.out_of_sample_scores_,
+        later.scores,
+        detector.anomaly_score(X),
+    ):
         assert np.isfinite(scores).all()
     assert later.evidence.shape == (20, p)
     assert np.isfinite(detector.evidence_).all()
@@ -162,7 +168,7 @@ def test_constant_columns_explain_nothing_and_are_not_judged(value: float) -> No
     X = np.column_stack([readings(), np.full(400, value)])
     X[200:210, 3] += 1.0
     detector, without = SensorDetector().fit(X), SensorDetector().fit(X[:, :-1])
-    assert not detector.model_.scale.judged[-1]
+    assert not detector.model_.scale.scored[-1]
     assert (detector.evidence_[:, -1] == 0).all()
     np.testing.assert_allclose(detector.evidence_[:, :-1], without.evidence_, rtol=1e-6)
     np.testing.assert_allclose(detector.expected(X)[:, -1], value)
@@ -192,13 +198,13 @@ def test_missing_readings_carry_no_evidence() -> None:
 @pytest.mark.parametrize("how", ["no reading", "stuck", "zero", "added"])
 def test_a_sensor_that_dies_later_does_not_spoil_the_others(how: str) -> None:
     X, later = readings(), readings(300)[200:] + 0.0
-    before = fitted("few").judge_series(later)
+    before = fitted("few").assess_series(later)
     later[50:, 1] = {"no reading": np.nan, "stuck": later[50, 1], "zero": 0.0, "added": later[50:, 1]}[how]
     if how == "added":
-        X[:350, 1] = np.nan  # it is new in the last rows that were learnt from
-        found = SensorDetector().fit(X).judge_series(later)
+        X[:350, 1] = np.nan  # it is new in the last rows that were fitted to
+        found = SensorDetector().fit(X).assess_series(later)
     else:
-        found = fitted("few").judge_series(later)
+        found = fitted("few").assess_series(later)
         np.testing.assert_array_equal(found.scores[:50], before.scores[:50])
     assert np.isfinite(found.scores).all()
     assert np.isfinite(found.evidence).all()
@@ -207,7 +213,7 @@ def test_a_sensor_that_dies_later_does_not_spoil_the_others(how: str) -> None:
         assert (found.evidence[96:, 1] < 0.05).all()
     if how == "zero":
         later[50:, 1] = 40.0
-        assert (fitted("all").judge_series(later).evidence[55:60].argmax(axis=1) == 1).all()
+        assert (fitted("all").assess_series(later).evidence[55:60].argmax(axis=1) == 1).all()
 
 
 def test_expected_is_what_the_other_sensors_say() -> None:
@@ -263,13 +269,13 @@ def test_names_of_columns_are_kept_and_compared() -> None:
 def test_any_cut_of_a_series_gives_the_same_to_the_last_bit(
     kind: str, seed: int, cuts: list[int], holes: float
 ) -> None:
-    """A monitor that is fed pieces, copied, restored, or fed single rows says what `judge_series` says of the whole."""
+    """A monitor fed pieces or single rows, copied or restored, says what `assess_series` says of the whole."""
     detector, rng = fitted(kind), np.random.default_rng(seed)
     X = readings(60, seed % 1000) + 0.3 * rng.standard_t(2, size=(60, 6))
     X[rng.random(X.shape) < holes] = np.nan
     time = None if kind == "none" else 600 * np.cumsum(rng.choice([0.0, 0.5, 1.0, 1.0, 2.0, 9.0, -3.0], size=60))
     runs = None if seed % 2 else (np.arange(60) // 17)
-    whole = detector.judge_series(X, time=time, runs=runs)
+    whole = detector.assess_series(X, time=time, runs=runs)
     monitor, pieces = detector.monitor(), []
     for start, stop in zip([0, *sorted(cuts)], [*sorted(cuts), 60], strict=True):
         some = slice(start, stop)
@@ -390,13 +396,13 @@ def test_numbers_of_any_size_in_a_file_are_refused_or_harmless(tmp_path: Path, m
         (("series", "last", "begun"), 1, "begun.* should be True or False"),
         (("series", "last", "run"), [], "run.* should be a text or a number"),
         (("detector", "fitted", "model", "model", "scale", "width"), np.zeros(6), "width.* ≥ 1e-300"),
-        (("detector", "fitted", "model", "alone"), np.zeros(3), r"alone.* of shape \(400\)"),
+        (("detector", "fitted", "model", "single_rows"), np.zeros(3), r"single_rows.* of shape \(400\)"),
         (("detector", "fitted", "model", "model", "past_moments"), np.full((3, 5), -1.0), "counts and sums of squares"),
         (("detector", "fitted", "model", "model", "residuals", "precision"), np.eye(6) * 1e9, "inverse covariance"),
         (("detector", "fitted", "model", "model", "residuals", "precision"), np.zeros((6, 6)), "inverse covariance"),
         (("detector", "fitted", "model", "model", "layer", "activity", "typical"), np.full(6, 1e-20), "≥ 1e-13"),
         (("detector", "class"), "NormScore", "NormScore has no parameter"),
-        (("detector", "fitted"), None, "its detector does not judge series, or is not fitted"),
+        (("detector", "fitted"), None, "its detector does not score series, or is not fitted"),
     ],
 )
 def test_what_does_not_fit_in_a_monitor_is_named(

@@ -1,4 +1,4 @@
-"""Sensors judged by each other over time: against slow twins, and what must not matter."""
+"""Sensors scored by each other over time: against slow twins, and what must not matter."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def plant(n=600, seed=0, p=6, fault=True):
     return X
 
 
-def judge(X, time=None, runs=None):
-    learnt = learn_series(X, time, runs, np.random.RandomState(0))
-    return learnt.model, learnt.judgement
+def fit_and_score(X, time=None, runs=None):
+    fitted = learn_series(X, time, runs, np.random.RandomState(0))
+    return fitted.model, fitted.scores
 
 
 def find_starts(n, time=None, runs=None):
@@ -61,7 +61,7 @@ def test_a_missing_reading_is_no_evidence_where_sensors_follow_each_other_nearly
     for start in starts:
         holed[start : start + length, rng.integers(8)] = np.nan
     gaps = np.isnan(holed).any(axis=1)
-    difference = judge(holed)[1].scores - judge(X)[1].scores
+    difference = fit_and_score(holed)[1].scores - fit_and_score(X)[1].scores
     assert difference[gaps].max() < 1.0
 
 
@@ -90,7 +90,7 @@ def test_the_time_layer_is_its_slow_twin(n, p, seed):
         np.testing.assert_allclose(np.array(channels), np.array(expected), atol=1e-12)
         found = np.zeros((n, p))
         calibration, scores = evidence.calibrate(channels, leads, evidence=found)
-        again, same = calibration.judge(channels)
+        again, same = calibration.score(channels)
         np.testing.assert_array_equal(again, scores)
         np.testing.assert_array_equal(same, found)
         np.testing.assert_allclose(scores, naive.time_layer(expected, leads), atol=1e-9)
@@ -136,11 +136,11 @@ def test_a_column_that_seldom_moves_supports_others_and_never_leads():
     pump = np.zeros(600)
     pump[[100, 101, 102, 300, 301, 302]] = 1.0
     with_pump = np.column_stack([X, pump])
-    model, judgement = judge(with_pump)
+    model, found = fit_and_score(with_pump)
     assert model.scale.seldom.tolist() == [False] * X.shape[1] + [True]
-    assert model.scale.judged[-1]
-    alone = judge(X)[1]
-    assert (judgement.scores[[301]] < alone.scores[400:425].max() - 3).all()
+    assert model.scale.scored[-1]
+    alone = fit_and_score(X)[1]
+    assert (found.scores[[301]] < alone.scores[400:425].max() - 3).all()
 
 
 @pytest.mark.kernels
@@ -161,22 +161,22 @@ def test_distances_and_comparison_with_the_past_are_their_slow_twins():
 
 def test_a_fault_of_one_sensor_is_found_and_named():
     X = plant()
-    model, judgement = judge(X)
+    model, found = fit_and_score(X)
     y = (np.arange(600) >= 400) & (np.arange(600) < 425)
-    assert average_precision_score(y, judgement.scores) > 0.9
-    assert judgement.evidence[400:425].mean(axis=0).argmax() == 2
-    healthy = judge(plant(fault=False))[0]
+    assert average_precision_score(y, found.scores) > 0.9
+    assert found.evidence[400:425].mean(axis=0).argmax() == 2
+    healthy = fit_and_score(plant(fault=False))[0]
     later = healthy.score(X[380:], healthy.start())
     assert average_precision_score(y[380:], later.scores) > 0.9
     assert abs(healthy.expected(X)[400:425, 2] - (X[400:425, 2] - 0.5)).mean() < 0.1
-    assert model.scale.judged.all()
+    assert model.scale.scored.all()
 
 
 def test_units_and_order_of_sensors_do_not_matter():
     X = plant()
     order = np.array([3, 0, 5, 1, 4, 2])
-    plain = judge(X)[1]
-    other = judge((X * np.array([1e-6, 1.8, 1, 1e5, -1, 3]) + 32)[:, order])[1]
+    plain = fit_and_score(X)[1]
+    other = fit_and_score((X * np.array([1e-6, 1.8, 1, 1e5, -1, 3]) + 32)[:, order])[1]
     np.testing.assert_allclose(other.scores, plain.scores, atol=1e-6)
     np.testing.assert_allclose(other.evidence, plain.evidence[:, order], atol=1e-6)
 
@@ -204,13 +204,13 @@ def test_horizons_are_in_time_where_rows_are_unevenly_spaced(n, seed, cuts):
     np.testing.assert_array_equal(np.concatenate([piece.steps for piece in pieces]), spacing.steps)
 
 
-def test_settings_and_constants_are_not_judged_but_flags_are():
+def test_settings_and_constants_are_not_scored_but_flags_are():
     rng = np.random.default_rng(0)
     flag, changed_late = np.zeros(1000), np.full(1000, 40.0)
     flag[500:505], changed_late[990:] = 1, 60
     settings = np.repeat([1.0, 2.0, 1.0, 3.0], 250), np.full(1000, 7.0), changed_late
     X = np.column_stack([rng.normal(size=1000), *settings, flag])
-    assert learn_scale(X, find_starts(1000)).judged.tolist() == [True, False, False, False, True]
+    assert learn_scale(X, find_starts(1000)).scored.tolist() == [True, False, False, False, True]
 
 
 @pytest.mark.parametrize(
@@ -223,8 +223,8 @@ def test_settings_and_constants_are_not_judged_but_flags_are():
     ids=["repeated", "settings only", "huge"],
 )
 def test_odd_series_get_finite_scores(X):
-    model, judgement = judge(X)
-    for scores in (judgement.scores, model.score(X, model.start()).scores, model.score_alone(X)):
+    model, found = fit_and_score(X)
+    for scores in (found.scores, model.score(X, model.start()).scores, model.score_single_rows(X)):
         assert np.isfinite(scores).all()
     assert np.isfinite(model.expected(X)).all()
 
@@ -234,8 +234,8 @@ def test_a_state_that_is_new_stands_out_though_sensors_agree():
     cause = rng.normal(size=(900, 1))
     cause[800:806] = 9.0
     X = cause @ np.ones((1, 5)) + 0.05 * rng.normal(size=(900, 5))
-    judgement = judge(X)[1]
-    assert set(np.argsort(-judgement.scores)[:5]) <= set(range(800, 812))
+    found = fit_and_score(X)[1]
+    assert set(np.argsort(-found.scores)[:5]) <= set(range(800, 812))
 
 
 @examples(30)
@@ -297,7 +297,7 @@ def test_a_fault_that_has_ended_is_over():
     causes = np.column_stack([np.sin(np.arange(2000) / 40), np.cos(np.arange(2000) / 23)])
     X = causes @ rng.uniform(0.2, 1.0, (2, 6)) + 0.05 * rng.normal(size=(2000, 6))
     X[900:920, 2] += 1.0
-    scores = judge(X)[1].scores
+    scores = fit_and_score(X)[1].scores
     assert scores[900:920].min() > scores[921:].max()
 
 
@@ -306,16 +306,16 @@ def test_a_large_fault_in_a_short_record_does_not_excuse_itself():
     causes = np.column_stack([np.sin(np.arange(300) / 40), np.cos(np.arange(300) / 23)])
     X = 10 * causes @ rng.uniform(0.2, 1.0, (2, 5)) + 0.2 * rng.normal(size=(300, 5))
     X[150:152, 2] -= 9.0
-    judgement = judge(X)[1]
-    assert judgement.scores.argmax() in (150, 151)
-    assert judgement.evidence[150].argmax() == 2
+    found = fit_and_score(X)[1]
+    assert found.scores.argmax() in (150, 151)
+    assert found.evidence[150].argmax() == 2
 
 
-def test_readings_outside_the_usual_are_not_learnt_and_those_of_the_others_are():
+def test_readings_outside_the_usual_are_not_fitted_to_and_those_of_the_others_are():
     X = plant(800, fault=False)
     broken = X.copy()
     broken[300:380, 2] = X[299, 2] + 2.0
-    expected = judge(broken)[0].expected(broken)[300:380, 2]
+    expected = fit_and_score(broken)[0].expected(broken)[300:380, 2]
     assert np.abs(expected - X[300:380, 2]).mean() < 0.2
 
 
@@ -324,14 +324,14 @@ def test_a_new_state_counts_in_full_where_residuals_come_in_bursts_or_sensors_ex
     causes = np.cumsum(rng.normal(size=(2000, 2)), axis=0) @ rng.normal(size=(2, 6))
     calm, bursts = rng.normal(size=(2, 2000, 6)) * np.array([1.0, 0.3])[:, None, None]
     bursts *= np.exp(rng.normal(size=(2000, 6)))
-    assert judge(causes + 0.1 * calm)[0].blend.weight == 0.25
-    assert judge(causes + bursts)[0].blend.weight == 1.0
-    assert judge(calm)[0].blend.weight == 1.0
+    assert fit_and_score(causes + 0.1 * calm)[0].blend.weight == 0.25
+    assert fit_and_score(causes + bursts)[0].blend.weight == 1.0
+    assert fit_and_score(calm)[0].blend.weight == 1.0
 
 
 def test_a_setting_that_was_constant_is_news_for_some_rows_only():
     X = np.column_stack([plant(1200), np.where(np.arange(1200) < 800, 50.0, 51.0)])
-    model = judge(X[:700])[0]
+    model = fit_and_score(X[:700])[0]
     moved, state = [], model.start()
     for rows in np.array_split(X[700:], [60, 90, 91, 130]):
         moved.append(model.score(rows, state).scores)

@@ -82,7 +82,7 @@ def test_marks_are_those_of_the_running_threshold(plant) -> None:
     scores = OnlineNSNMF(random_state=0).update_many((rows - low) / (high - low))
     kept: list[float] = []
     marked = []
-    for row, score in enumerate(scores[20:], 20):  # the warm-up is not judged
+    for row, score in enumerate(scores[20:], 20):  # the warm-up is not scored
         if len(kept) >= 50 and score > np.mean(kept) + 3 * np.std(kept):
             marked.append((score, row))
         else:

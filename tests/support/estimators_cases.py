@@ -43,7 +43,7 @@ def rescaled(detector: BaseDetector, scale: str | None) -> BaseDetector:
 
 def scores_of_single_rows(fitted: BaseDetector) -> np.ndarray:
     """Return the scores of training rows, each by itself: in a series, `scores_` are by what came before and after."""
-    return fitted.alone_ if isinstance(fitted, SeriesDetector) else fitted.scores_
+    return fitted.single_row_scores_ if isinstance(fitted, SeriesDetector) else fitted.scores_
 
 
 def some_rows(n: int = 80, p: int = 5, seed: int = 0) -> np.ndarray:

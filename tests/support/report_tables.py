@@ -87,7 +87,7 @@ def views_modes_findings() -> Findings:
 
 @cache
 def series_findings() -> Findings:
-    """Judged in order of time: with a verdict that is known, evidence and incidents."""
+    """VerdictBlock in order of time: with a verdict that is known, evidence and incidents."""
     return detect(plant(3000, seed=3))
 
 

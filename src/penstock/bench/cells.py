@@ -219,7 +219,7 @@ def _measure(cell: Cell) -> dict[str, Any]:
     groups = None if data.groups is None else data.groups[taken]
     fitted = slice(None) if train is None else train
     detector = build(cell.method.detector, cell.method.parameters, cell.seed)
-    if not hasattr(detector, "judge_series"):  # detectors of series have units of their own
+    if not hasattr(detector, "assess_series"):  # detectors of series have units of their own
         X = learn_scaling(X[fitted]).apply(X)  # columns to [0, 1], for all others alike
     if np.isnan(X).any() and not takes_missing(detector):
         X = np.where(np.isnan(X), np.nan_to_num(np.nanmedian(X[fitted], axis=0)), X)

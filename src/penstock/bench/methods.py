@@ -118,7 +118,7 @@ def fit_and_score(
     sign of scikit-learn `negative_outlier_factor_`, `score_samples(X)`, `decision_function(X)`; of later rows:
     `score_series` and `anomaly_score` (penstock), `decision_function` (with the sign of PyOD, if it has
     `decision_scores_`), `score_samples`. Labels are given only to a detector with the attribute `uses_labels`, which is
-    an oracle; times and groups only to one with a method `judge_series`.
+    an oracle; times and groups only to one with a method `assess_series`.
 
     >>> from sklearn.neighbors import LocalOutlierFactor
     >>> rows = np.array([[0.0], [0.1], [0.2], [9.0]])
@@ -127,14 +127,14 @@ def fit_and_score(
     """
     known = np.ones(len(X), dtype=np.bool_) if train is None else train
     order: dict[str, Any] = {}
-    if time is not None and hasattr(detector, "judge_series"):
+    if time is not None and hasattr(detector, "assess_series"):
         order = {"time": time, "runs": groups}
     labels = (np.asarray(y)[known],) if getattr(detector, "uses_labels", False) else ()
     detector.fit(X[known], *labels, **{name: None if each is None else each[known] for name, each in order.items()})
-    if train is not None and hasattr(detector, "judge_series"):
+    if train is not None and hasattr(detector, "assess_series"):
         # As `penstock score` and `watch` do: the history begins with the first row that was not fitted to.
         later = {name: None if each is None else each[~train] for name, each in order.items()}
-        found = detector.judge_series(X[~train], **later)
+        found = detector.assess_series(X[~train], **later)
         return Scored(_check_scores(found.scores, int((~train).sum())), found.evidence)
     scores = _later_scores(detector, X[~train]) if train is not None else _training_scores(detector, X)
     n = len(X) if train is None else int((~train).sum())

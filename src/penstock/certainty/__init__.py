@@ -13,7 +13,7 @@ from penstock.certainty.rows import CLEARLY, SOME, Chance, about_figure, expecte
 
 NO_RATE = "This method gives scores without a rate."
 FOLLOWING = "Rows are much like the ones before, and this method scores them one by one: it cannot say how sure it is."
-TRAINING_ROWS = "Rows that were learnt from have a rank among each other, and no rate."
+TRAINING_ROWS = "Rows that were fitted to have a rank among each other, and no rate."
 TOO_FEW_BLOCKS = "The record is too short to say how often chance would give such an episode."
 TOO_FEW_ROWS = "There are too few rows to say how many would stand out by chance."
 

@@ -21,10 +21,10 @@ _SMALLEST_RATE = 1e-300
 
 @dataclass(frozen=True, eq=False)
 class RowRate:
-    """Rates at which scores are exceeded, learnt from scores of rows that are normal, or nearly all of them.
+    """Rates at which scores are exceeded, fitted to scores of rows that are normal, or nearly all of them.
 
-    Up to the highest score learnt, the conformal p-value (1 + #{scores ≥ s})/(n + 1): a new score that is exchangeable
-    with those learnt has one ≤ r with a probability of at most r. Beyond it a Pareto tail, fitted to the highest
+    Up to the highest score fitted, the conformal p-value (1 + #{scores ≥ s})/(n + 1): a new score that is exchangeable
+    with those fitted has one ≤ r with a probability of at most r. Beyond it a Pareto tail, fitted to the highest
     twentieth of the scores (10 to 1,000 of them), and at most 1/(n + 1). No tail has an end (γ < 0): a few scores do
     not show where, and a normal one beyond that end would count as impossible. The lightest is what N exponential
     excesses say of the next one, whose scale they know by their mean alone: (1 + y/(N·mean))^−N, which is γ = 1/N.

@@ -1,7 +1,7 @@
 """Say how many rows of a normal table would score as high by chance, and whether any row stands out.
 
 The idea: the scores of normal rows have an upper tail of one shape, whatever the table; only its width differs. The
-width is learnt from the scores between the median and the highest 6 %, so that anomalies hardly enter it. The number of
+width is fitted to the scores between the median and the highest 6 %, so that anomalies hardly enter it. The number of
 rows that such a tail has at a score or above is then compared with the number that are there.
 """
 

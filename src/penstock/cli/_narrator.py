@@ -133,14 +133,14 @@ def in_words(counts: Counts) -> str:
     >>> in_words(Counts(samples=1200, flagged=1, missing=0, malformed=2))
     '1,200 samples, 1 flagged, 0 readings missing, 2 lines malformed'
     >>> in_words(Counts(samples=9, unscored=3, unknown=1))
-    '9 samples, 0 flagged, 3 without a score, 0 readings missing, 1 text not learnt, 0 lines malformed'
+    '9 samples, 0 flagged, 3 without a score, 0 readings missing, 1 unknown text, 0 lines malformed'
     >>> in_words(Counts(samples=9, quarantined=2))
     '9 samples, 0 flagged, 0 readings missing, 0 lines malformed, 2 rows set aside'
     """
     parts = [counted(counts.samples, "sample"), f"{counts.flagged:,} flagged"]
     parts += [f"{counts.unscored:,} without a score"] if counts.unscored else []
     parts.append(f"{counted(counts.missing, 'reading')} missing")
-    parts += [f"{counted(counts.unknown, 'text')} not learnt"] if counts.unknown else []
+    parts += [f"{counted(counts.unknown, 'unknown text')}"] if counts.unknown else []
     parts.append(f"{counted(counts.malformed, 'line')} malformed")
     parts += [f"{counted(counts.quarantined, 'row')} set aside"] if counts.quarantined else []
     return ", ".join(parts)

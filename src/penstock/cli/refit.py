@@ -45,7 +45,7 @@ def refit(
     fit_unlabelled: Annotated[
         bool,
         typer.Option(
-            "--fit-unlabelled", help="Fit also to alarms that nobody has labelled: as normal.", rich_help_panel=_FIT
+            "--fit-unlabelled", help="Fit also to alarms that no one has labelled: as normal.", rich_help_panel=_FIT
         ),
     ] = False,
     every: Annotated[
@@ -68,7 +68,7 @@ def refit(
 ) -> int:
     """Fit again without what people marked, and compare the old model with the new one on rows that are held out.
 
-    Left out are periods marked as fault, sensor defect or maintenance, and alarms that nobody has labelled. Nothing is
+    Left out are periods marked as fault, sensor defect or maintenance, and alarms that no one has labelled. Nothing is
     switched without --switch. With --every the new model is kept beside the old one, with its date, or as a version of
     the store. Exit code 0: done; 2: a file or an option is wrong.
     """

@@ -55,8 +55,8 @@ class Abilities:
         True
         """
         kind = type(detector)
-        over_time = hasattr(kind, "judge_series")
-        by_sensor = over_time and detector.judges_sensors
+        over_time = hasattr(kind, "assess_series")
+        by_sensor = over_time and detector.scores_sensors
         return cls(
             over_time=over_time,
             by_sensor=by_sensor,
@@ -138,14 +138,14 @@ class ModePart:
     @property
     def new_row_scores(self) -> FloatArray:
         """Return the training scores that those of later rows are compared with."""
-        return self.detector.as_new_ if self.can.over_time else self.training_scores
+        return self.detector.out_of_sample_scores_ if self.can.over_time else self.training_scores
 
     def level(self, episodes: float) -> float | None:
         """Return the score that so many episodes reach by chance in a record as long as that fitted to.
 
         None where that is not known. For detectors that score rows over time.
         """
-        rate = self.detector.later_rate_
+        rate = self.detector.new_row_rate_
         return None if rate is None else rate.score_expected(episodes, len(self.detector.scores_))
 
     def explained(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -188,7 +188,7 @@ def _score(parts: tuple[ScoredPart, ...], prepared: Prepared) -> tuple[FloatArra
             evidence[fitted] = part.detector.evidence_
         try:
             if part.can.over_time:
-                found = part.detector.judge_series(values[new], **prepared.order(new))
+                found = part.detector.assess_series(values[new], **prepared.order(new))
                 scores[new] = found.scores
                 if evidence is not None:
                     evidence[new] = found.evidence

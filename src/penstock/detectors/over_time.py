@@ -19,17 +19,17 @@ from penstock.detectors.nsnmf import NSNMF
 from penstock.detectors.sensors import SeriesDetector
 from penstock.sensors import (
     Clock,
-    Judgement,
-    Learnt,
     ResidualState,
     Scale,
+    SeriesFit,
     SeriesModel,
+    SeriesScores,
     TimeLayer,
-    judge_both_sides,
     learn_clock,
     learn_scale,
     learn_surprise,
     learn_time_layer,
+    score_both_sides,
 )
 from penstock.sensors.packing import pack, unpack
 from penstock.sensors.readings import without_holes
@@ -54,13 +54,15 @@ class OverTimeModel(SeriesModel):
     def start(self) -> ResidualState:
         return ResidualState(self.layer.start())
 
-    def score(self, X: FloatArray, state: ResidualState, time: FloatArray | None = None, runs: Any = None) -> Judgement:
+    def score(
+        self, X: FloatArray, state: ResidualState, time: FloatArray | None = None, runs: Any = None
+    ) -> SeriesScores:
         residuals, filled = self._residuals(X)  # first, as the detector may refuse a row
         spacing = self.clock.follow(len(X), time, runs, state.last)
-        return Judgement(*self.layer.judge(residuals, filled, spacing, state.layer))
+        return SeriesScores(*self.layer.score(residuals, filled, spacing, state.layer))
 
-    def score_alone(self, X: FloatArray) -> FloatArray:
-        return self.layer.judge_alone(self._residuals(X)[0])
+    def score_single_rows(self, X: FloatArray) -> FloatArray:
+        return self.layer.score_single_rows(self._residuals(X)[0])
 
     def _residuals(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         if self.usual is None:
@@ -105,7 +107,7 @@ def rebuilt_residuals(
     found = np.where(missing, 0.0, inside - rebuilt)
     if held is not None:
         found = leave_own_out(found, H, held, W > 0, ~missing)
-    found += np.where(missing, 0.0, Z[there] - inside)  # what is outside the range learnt has no part in the weights
+    found += np.where(missing, 0.0, Z[there] - inside)  # what is outside the range fitted has no part in the weights
     residuals[there], filled[there] = np.clip(found, -_LARGEST, _LARGEST), np.where(missing, rebuilt, Z[there])
     return residuals, filled
 
@@ -159,16 +161,16 @@ class OverTime(SeriesDetector):
     `deviations` raise an AttributeError.
 
     Use it to see what time adds to a method; for a plant begin with `SensorDetector`. The detector is fitted once, on
-    all rows. `as_new_` and `later_rate_` come from training rows as they are, and later rows, which the detector has
-    not seen, may score higher.
+    all rows. `out_of_sample_scores_` and `new_row_rate_` come from training rows as they are, and later rows, which the
+    detector has not seen, may score higher.
 
     Parameters
     ----------
     detector : detector, default=None
-        One of penstock that judges rows by themselves; it is cloned. None: `NSNMF(random_state=0)`, with at most half
+        One of penstock that scores rows by themselves; it is cloned. None: `NSNMF(random_state=0)`, with at most half
         as many groups as there are columns.
     contamination : "auto", float in (0, 0.5] or threshold, default="auto"
-        Sets `threshold_`, for rows judged by themselves, as for `SensorDetector`. That of the inner detector has no
+        Sets `threshold_`, for rows scored by themselves, as for `SensorDetector`. That of the inner detector has no
         effect.
 
     Attributes
@@ -178,7 +180,7 @@ class OverTime(SeriesDetector):
     evidence_ : ndarray of shape (n, p) or (n, 1)
         How far each sensor (or the score) is from what is usual at each training row: 1 at its edge. Not in saved
         files.
-    scores_, alone_, as_new_, rate_, later_rate_ :
+    scores_, single_row_scores_, out_of_sample_scores_, rate_, new_row_rate_ :
         As in `SensorDetector`.
     model_ : OverTimeModel
         All that scoring later rows needs.
@@ -209,7 +211,7 @@ class OverTime(SeriesDetector):
             raise ValueError(f"{type(inner).__name__} looks at time by itself. Use it as it is, without OverTime.")
         if not isinstance(inner, BaseDetector):
             raise ValueError(
-                f"detector must be None or a detector of penstock that judges rows by themselves, such as NSNMF(30) or "
+                f"detector must be None or a detector of penstock that scores rows by themselves, such as NSNMF(30) or "
                 f"KNNDistance(); got {inner!r:.100}."
             )
         inner.check_parameters()
@@ -220,7 +222,7 @@ class OverTime(SeriesDetector):
         return self.model_.detector
 
     @property
-    def judges_sensors(self) -> bool:
+    def scores_sensors(self) -> bool:
         """Whether there is evidence of each sensor, not only of the row."""
         return isinstance(self._inner(), FactorDetector)
 
@@ -231,7 +233,7 @@ class OverTime(SeriesDetector):
     def _compares_rows(self) -> bool:  # type: ignore[override]
         return bool(self._inner()._compares_rows)
 
-    def _learn(self, table: FloatArray, time: FloatArray | None, runs: Any, index: Any) -> Learnt:
+    def _learn(self, table: FloatArray, time: FloatArray | None, runs: Any, index: Any) -> SeriesFit:
         clock = learn_clock(time, runs)
         spacing = clock.follow(len(table), time, runs)
         scale = learn_scale(table, spacing.starts)
@@ -245,23 +247,23 @@ class OverTime(SeriesDetector):
             R, filled = rebuilt_residuals(
                 detector, table, scale, held_apart_from_readings(detector), detector.embedding_
             )
-            judged, leads = scale.judged, scale.leads
-            if not judged.any():
-                judged = np.ones_like(judged)
+            scored, leads = scale.scored, scale.leads
+            if not scored.any():
+                scored = np.ones_like(scored)
         else:
             usual = _usual(detector.scores_)
             scores = np.full(len(table), usual[0])
             scores[there] = detector.scores_
             R, filled = above_usual(scores, usual), without_holes(scale.apply(table))
-            judged = leads = np.ones(1, dtype=np.bool_)
+            scored = leads = np.ones(1, dtype=np.bool_)
         kept = np.ones(len(table), dtype=np.bool_)
-        first = judge_both_sides(R, filled, spacing, kept, judged, leads).scores
+        first = score_both_sides(R, filled, spacing, kept, scored, leads).scores
         kept = first <= np.quantile(first, 1 - _SET_ASIDE)
-        found = judge_both_sides(R, filled, spacing, kept, judged, leads)
-        layer, as_new = learn_time_layer(R, filled, spacing, kept, judged, leads)
+        found = score_both_sides(R, filled, spacing, kept, scored, leads)
+        layer, out_of_sample = learn_time_layer(R, filled, spacing, kept, scored, leads)
         scores = np.maximum(learn_surprise(found.scores).apply(found.scores), found.surprise_before())
         model = OverTimeModel(detector, scale, clock, layer, usual)
-        return Learnt(model, Judgement(scores, layer.on_all_sensors(found.evidence)), as_new)
+        return SeriesFit(model, SeriesScores(scores, layer.on_all_sensors(found.evidence)), out_of_sample)
 
     def _pack_series(self) -> dict[str, Any]:
         model = self.model_
@@ -283,7 +285,7 @@ class OverTime(SeriesDetector):
         if not detector._has_state() or detector.n_features_in_ != p or len(detector.scores_) > len(self.scores_):
             raise record.error("detector", "fitted to the rows of this file")
         usual = None
-        if not self.judges_sensors:
+        if not self.scores_sensors:
             center, width = record.array("usual", np.float64, (2,))
             if not width > 0:
                 raise record.error("usual", "a median and a width above 0")

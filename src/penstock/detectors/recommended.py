@@ -46,7 +46,7 @@ class ViewsModel:
     parts: FloatArray  # (n, 4) of the training rows
 
     @cached_property
-    def scores_as_new(self) -> FloatArray:
+    def out_of_sample_scores(self) -> FloatArray:
         """Scores of the training rows as if each were new.
 
         Those that each has without itself, unless rows are close to those before and after them: then by views of
@@ -72,7 +72,7 @@ class ViewsModel:
     @cached_property
     def rate(self) -> RowRate:
         """How often scores are reached by normal rows."""
-        return RowRate.of(self.scores_as_new)
+        return RowRate.of(self.out_of_sample_scores)
 
     @cached_property
     def are_following(self) -> bool:

@@ -1,4 +1,4 @@
-"""Detectors that look at rows in order of time: sensors judged by each other, and any detector over time."""
+"""Detectors that look at rows in order of time: sensors scored by each other, and any detector over time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from penstock.detectors._input import check_columns_seen, check_finite, pandas_i
 from penstock.detectors._saving import restore
 from penstock.factor.start import check_random_source, draw_seed, draws_from
 from penstock.graph.rows import shares_seen
-from penstock.sensors import Judgement, Learnt, SensorModel, SeriesModel, learn_series
+from penstock.sensors import SensorModel, SeriesFit, SeriesModel, SeriesScores, learn_series
 from penstock.sensors.blocks import join_blocks
 from penstock.sensors.packing import pack, unpack
 from penstock.storage import Record, StorageError, write_state
@@ -37,7 +37,7 @@ _ROWS_AT_ONCE = 4096  # of later rows: what is computed on the way takes ten tim
 
 
 class SeriesDetector(BaseDetector):
-    """Judge rows in order of time: what `SensorDetector` and `OverTime` share.
+    """Score rows in order of time: what `SensorDetector` and `OverTime` share.
 
     Three scores, all on one scale: of training rows by what came before and after each (`scores_`), of later rows by
     what came before (`score_series`, `monitor`), and of rows by themselves (`anomaly_score`, `score_samples`,
@@ -50,13 +50,13 @@ class SeriesDetector(BaseDetector):
 
     model_: SeriesModel
     evidence_: FloatArray
-    alone_: FloatArray
-    as_new_: FloatArray
+    single_row_scores_: FloatArray
+    out_of_sample_scores_: FloatArray
     rate_: EpisodeRate | None
-    later_rate_: EpisodeRate | None
+    new_row_rate_: EpisodeRate | None
 
     @abstractmethod
-    def _learn(self, table: FloatArray, time: FloatArray | None, runs: Any, index: Any) -> Learnt:
+    def _learn(self, table: FloatArray, time: FloatArray | None, runs: Any, index: Any) -> SeriesFit:
         """Learn from rows in order of time; `index` names them in messages, if it is not None."""
 
     @abstractmethod
@@ -68,7 +68,7 @@ class SeriesDetector(BaseDetector):
         """Return the model of a file, all of it checked."""
 
     @property
-    def judges_sensors(self) -> bool:
+    def scores_sensors(self) -> bool:
         """Whether there is evidence of each sensor, not only of the row."""
         return True
 
@@ -106,14 +106,14 @@ class SeriesDetector(BaseDetector):
         self, table: FloatArray, time: FloatArray | None = None, runs: Any = None, index: Any = None
     ) -> FloatArray:
         """Learn from checked rows, and return their scores; `index` names rows in messages."""
-        learnt = self._learn(table, time, runs, index)
-        self.model_, self.evidence_ = learnt.model, learnt.judgement.evidence
-        starts = learnt.model.clock.follow(len(table), time, runs).starts
-        self.rate_ = fit_episode_rate(learnt.judgement.scores, starts, later=False)
-        self.as_new_ = bounded(learnt.as_new)
-        self.later_rate_ = fit_episode_rate(self.as_new_, starts, later=True)
-        self.alone_ = bounded(join_blocks(self.model_.score_alone, table))
-        return learnt.judgement.scores
+        fitted = self._learn(table, time, runs, index)
+        self.model_, self.evidence_ = fitted.model, fitted.scores.evidence
+        starts = fitted.model.clock.follow(len(table), time, runs).starts
+        self.rate_ = fit_episode_rate(fitted.scores.scores, starts, later=False)
+        self.out_of_sample_scores_ = bounded(fitted.out_of_sample)
+        self.new_row_rate_ = fit_episode_rate(self.out_of_sample_scores_, starts, later=True)
+        self.single_row_scores_ = bounded(join_blocks(self.model_.score_single_rows, table))
+        return fitted.scores.scores
 
     def _fit_rows(self, A: FloatArray) -> FloatArray:
         return self._learn_rows(A)
@@ -170,17 +170,17 @@ class SeriesDetector(BaseDetector):
         >>> bool((SensorDetector().fit_predict(X) == SensorDetector().fit(X).predict(X)).all())
         True
         """
-        return self._verdicts(self.fit(X).alone_)
+        return self._verdicts(self.fit(X).single_row_scores_)
 
     def _choose_threshold(self, contamination: Contamination) -> float:
-        chosen, n = score_threshold(self.alone_, contamination), len(self.alone_)
+        chosen, n = score_threshold(self.single_row_scores_, contamination), len(self.single_row_scores_)
         if not isinstance(contamination, str):
             return chosen
-        rate = fit_episode_rate(self.alone_, np.arange(n) == 0, later=False)
+        rate = fit_episode_rate(self.single_row_scores_, np.arange(n) == 0, later=False)
         level = max(chosen, WELL_ABOVE_USUAL) if rate is None else rate.score_expected(1.0, n)
-        return min(level, score_threshold(self.alone_, min(1 / n, 0.5)))
+        return min(level, score_threshold(self.single_row_scores_, min(1 / n, 0.5)))
 
-    def judge_series(self, X: Any, *, time: Any = None, runs: Any = None) -> Judgement:
+    def assess_series(self, X: Any, *, time: Any = None, runs: Any = None) -> SeriesScores:
         """Score rows that come after the training rows, in order of time, by what came before each.
 
         Parameters
@@ -190,9 +190,9 @@ class SeriesDetector(BaseDetector):
 
         Returns
         -------
-        Judgement
+        SeriesScores
             `scores` (n,) and `evidence` (n, p): how far each sensor is from what is usual, 1 at its edge; (n, 1), of
-            the row as a whole, if not `judges_sensors`.
+            the row as a whole, if not `scores_sensors`.
         """
         return self.monitor().update_many(X, time=time, runs=runs)
 
@@ -207,9 +207,9 @@ class SeriesDetector(BaseDetector):
         Returns
         -------
         ndarray of shape (n,)
-            The scores of `judge_series`: the higher, the more anomalous.
+            The scores of `assess_series`: the higher, the more anomalous.
         """
-        return self.judge_series(X, time=time, runs=runs).scores
+        return self.assess_series(X, time=time, runs=runs).scores
 
     def monitor(self) -> SeriesMonitor:
         """Return an object that scores later rows as they come; the detector itself stays as it is.
@@ -250,15 +250,15 @@ class SeriesDetector(BaseDetector):
         """
         return self.model_.deviations(self._read_new(X))
 
-    def explain(self, first: int, last: int, series: Judgement | None = None) -> pd.DataFrame:
+    def explain(self, first: int, last: int, series: SeriesScores | None = None) -> pd.DataFrame:
         """Return which sensors are behind an event, and when each left what is usual.
 
         Parameters
         ----------
         first, last : int
             Its first and last row, counted from 0.
-        series : Judgement, default=None
-            Of `judge_series`; the training rows if None.
+        series : SeriesScores, default=None
+            Of `assess_series`; the training rows if None.
 
         Returns
         -------
@@ -284,7 +284,7 @@ class SeriesDetector(BaseDetector):
         order = np.zeros(len(onset), dtype=np.intp)
         order[onset >= 0] = np.searchsorted(np.unique(onset[onset >= 0]), onset[onset >= 0]) + 1
         names = list(getattr(self, "feature_names_in_", range(self.n_features_in_)))
-        names = names if self.judges_sensors else ["score"]
+        names = names if self.scores_sensors else ["score"]
         found = pd.DataFrame(
             {"evidence": inside.mean(axis=0), "peak": inside.max(axis=0), "onset": onset, "order": order},
             index=pd.Index(names, name="sensor"),
@@ -292,13 +292,13 @@ class SeriesDetector(BaseDetector):
         return found.sort_values("evidence", ascending=False, kind="stable")
 
     def _rate(self, *, later: bool) -> EpisodeRate | str:
-        return (self.later_rate_ if later else self.rate_) or TOO_FEW_BLOCKS
+        return (self.new_row_rate_ if later else self.rate_) or TOO_FEW_BLOCKS
 
     def _score_rows(self, A: FloatArray, A_clipped: FloatArray) -> FloatArray:
         found = np.empty(len(A))
         for start in range(0, len(A), _ROWS_AT_ONCE):
             some = slice(start, start + _ROWS_AT_ONCE)
-            found[some] = self.model_.score_alone(A[some])
+            found[some] = self.model_.score_single_rows(A[some])
         return found
 
     def _read_new(self, X: Any) -> FloatArray:
@@ -308,39 +308,39 @@ class SeriesDetector(BaseDetector):
     def _pack_model(self) -> dict[str, Any]:
         return {
             "model": self._pack_series(),
-            "alone": self.alone_,
-            "as_new": self.as_new_,
+            "single_rows": self.single_row_scores_,
+            "out_of_sample": self.out_of_sample_scores_,
             "rate": None if self.rate_ is None else pack(self.rate_),
-            "later_rate": None if self.later_rate_ is None else pack(self.later_rate_),
+            "new_row_rate": None if self.new_row_rate_ is None else pack(self.new_row_rate_),
         }
 
     def _unpack_model(self, record: Record) -> None:
-        record.require_fields("model", "alone", "as_new", "rate", "later_rate")
+        record.require_fields("model", "single_rows", "out_of_sample", "rate", "new_row_rate")
         self.model_ = self._unpack_series(record.part("model"))
-        self.alone_ = record.array("alone", np.float64, (len(self.scores_),))
-        self.as_new_ = record.array("as_new", np.float64, (len(self.scores_),))
-        rates = [record.optional_part(name) for name in ("rate", "later_rate")]
-        self.rate_, self.later_rate_ = (None if each is None else unpack(EpisodeRate, each, {}) for each in rates)
+        self.single_row_scores_ = record.array("single_rows", np.float64, (len(self.scores_),))
+        self.out_of_sample_scores_ = record.array("out_of_sample", np.float64, (len(self.scores_),))
+        rates = [record.optional_part(name) for name in ("rate", "new_row_rate")]
+        self.rate_, self.new_row_rate_ = (None if each is None else unpack(EpisodeRate, each, {}) for each in rates)
 
 
 class SensorDetector(SeriesDetector):
-    """Judge sensors by each other over time: for plants, machines and other tables in order of time.
+    """Score sensors by each other over time: for plants, machines and other tables in order of time.
 
     What each sensor should read is predicted from all others (leave-one-out ridge regression). What is left is compared
     with what is usual when the plant moves as much, and followed over horizons of 1 to 64 rows: a small deviation that
     lasts counts as much as a large one that does not. States of the plant that are new count too, and, of a sensor that
     is alone or hardly explained by others, readings unlike all earlier ones. Everything is calibrated by maxima over
-    blocks of time. Columns that seldom change (settings) explain others and are not judged. A column that never moved
+    blocks of time. Columns that seldom change (settings) explain others and are not scored. A column that never moved
     in the training rows keeps its place: that it moves later scores above all training rows, and is its evidence.
 
     Use it where rows are in order of time and sensors explain each other. For tables whose rows have no order use
-    `Detector`. How it judges: docs/plant.md; what was tried: docs/decisions/0016-sensors-over-time.md.
+    `Detector`. How it scores: docs/plant.md; what was tried: docs/decisions/0016-sensors-over-time.md.
 
     Parameters
     ----------
     contamination : "auto", float in (0, 0.5] or threshold, default="auto"
-        Sets `threshold_`, for rows judged by themselves. "auto": what one episode is expected to reach by chance in as
-        many rows as were learnt from, or the highest of these if that is less; otherwise as
+        Sets `threshold_`, for rows scored by themselves. "auto": what one episode is expected to reach by chance in as
+        many rows as were fitted to, or the highest of these if that is less; otherwise as
         `penstock.thresholds.score_threshold`.
     random_state : int, RandomState or None, default=0
         Draws the reference rows of the states that are known. The same seed, the same scores.
@@ -354,11 +354,11 @@ class SensorDetector(SeriesDetector):
         Scores of the training rows, by what came before and after each; 0 is the usual maximum of a block of time.
     evidence_ : ndarray of shape (n, p)
         How far each sensor is from what is usual at each training row: 1 at its edge. Not in saved files.
-    alone_, as_new_ : ndarrays of shape (n,)
-        Scores of the training rows, each by itself, and by what came before each as if it had not been learnt.
+    single_row_scores_, out_of_sample_scores_ : ndarrays of shape (n,)
+        Scores of the training rows, each by itself, and by what came before each as if it had not been fitted.
     model_ : SensorModel
         All that scoring later rows needs.
-    rate_, later_rate_ : EpisodeRate or None
+    rate_, new_row_rate_ : EpisodeRate or None
         How often scores of training and of later rows are reached by chance; None if the training rows are too few.
 
     Examples
@@ -396,7 +396,7 @@ class SensorDetector(SeriesDetector):
     def _fit_steps(self) -> tuple[Callable[..., Any] | None, Callable[..., Any]] | None:
         return None, self._learn_rows
 
-    def _learn(self, table: FloatArray, time: FloatArray | None, runs: Any, index: Any) -> Learnt:
+    def _learn(self, table: FloatArray, time: FloatArray | None, runs: Any, index: Any) -> SeriesFit:
         seed = draw_seed(draws_from(self.random_state))
         explaining = None if self.explaining is None else np.array(self.explaining, dtype=np.intp)
         if explaining is not None and (explaining >= table.shape[1]).any():
@@ -455,8 +455,8 @@ class SeriesMonitor:
         found = self.detector.model_.score(table, self._state, seconds, None if run is None else [run])
         return float(bounded(found.scores)[0])
 
-    def update_many(self, X: Any, *, time: Any = None, runs: Any = None) -> Judgement:
-        """Return scores (n,) and evidence (n, p) of the next rows; see `SeriesDetector.judge_series`.
+    def update_many(self, X: Any, *, time: Any = None, runs: Any = None) -> SeriesScores:
+        """Return scores (n,) and evidence (n, p) of the next rows; see `SeriesDetector.assess_series`.
 
         Parameters
         ----------
@@ -470,7 +470,7 @@ class SeriesMonitor:
         else:
             table = read_table(self.detector, X, reset=False, allow_missing=True, allow_empty=True)
         seconds, labels = read_time(X, time, len(table)), read_runs(runs, len(table))
-        found = Judgement(np.empty(len(table)), np.empty((len(table), len(self.detector.model_.layer.judged))))
+        found = SeriesScores(np.empty(len(table)), np.empty((len(table), len(self.detector.model_.layer.scored))))
         for start in range(0, len(table), _ROWS_AT_ONCE):
             some = slice(start, start + _ROWS_AT_ONCE)
             its_time, its_runs = (None if each is None else each[some] for each in (seconds, labels))
@@ -491,8 +491,8 @@ class SeriesMonitor:
         """Go on from a state; StorageError (a ValueError) if it does not fit the detector."""
         model = self.detector.model_
         lengths = {
-            "p": len(model.scale.judged),
-            "q": int(model.layer.judged.sum()),
+            "p": len(model.scale.scored),
+            "q": int(model.layer.scored.sum()),
             "a": model.layer.activity.directions.shape[1],
         }
         self._state = unpack(type(model.start()), Record(deepcopy(state), "series"), lengths)
@@ -507,7 +507,7 @@ def restore_monitor(state: dict[str, Any]) -> SeriesMonitor:
     record = Record(state, "monitor").require_fields("detector", "series")
     detector = restore(record.value("detector"))
     if not isinstance(detector, SeriesDetector) or not detector._has_state():
-        raise StorageError("its detector does not judge series, or is not fitted")
+        raise StorageError("its detector does not score series, or is not fitted")
     monitor = detector.monitor()
     monitor.restore(record.value("series"))
     return monitor

@@ -17,7 +17,7 @@ FLOOR = 1e-12  # of w and H: a column that is 0 for a while would otherwise give
 
 
 class Memory(NamedTuple):
-    """All that a stream leaves behind. Buffered samples lie in a ring; `ring` = (slot of the oldest, how many, learnt).
+    """What a stream leaves behind. Buffered samples lie in a ring; `ring` = (slot of the oldest, how many, learned).
 
     z samples of p readings, K groups. `open_memory` lays them into one vector: handing seventeen arrays to a compiled
     function costs more than the work of a sample.
@@ -430,7 +430,7 @@ def advance(
 ) -> None:  # fmt: skip
     """Scores of rows one after another, and, if `learn`, what they teach: Ahmed et al. (2021), Algorithm 2.
 
-    A has the values brought into the range learnt, X has not; NaN marks a missing reading in both. `expected` is
+    A has the values brought into the range fitted, X has not; NaN marks a missing reading in both. `expected` is
     filled with wH if it has as many rows as X, else left alone. A row without any reading scores NaN, teaches nothing.
     """
     p = X.shape[1]

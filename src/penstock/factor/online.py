@@ -25,7 +25,7 @@ _KINDS: dict[Kind, int] = {
 # What a stream continues from: products of two such numbers are finite.
 _FIELDS: Fields = {
     "rows": "n p >=0 <=1e200 nan", "weights": "n k >=0 <=1e200", "norms": "k >0 <=1e200", "H": "k p >0 <=1e200",
-    "U": "k k >=0 <=1e200", "V": "k p >=0 <=1e200", "n_learnt": int,
+    "U": "k k >=0 <=1e200", "V": "k p >=0 <=1e200", "n_learned": int,
 }  # fmt: skip
 
 
@@ -137,7 +137,7 @@ class OnlineFactors:
         return over_seen(nmf(memory.rows[age])).explained(Factors(memory.weights[age], memory.H))
 
     @property
-    def n_learnt(self) -> int:
+    def n_learned(self) -> int:
         """Samples taken in since the stream began."""
         return int(self._ring[2])
 
@@ -198,7 +198,7 @@ class OnlineFactors:
         memory, n = self._memory, int(self._ring[1])
         age = (int(self._ring[0]) + np.arange(n)) % self._shape[0]
         parts = {"rows": memory.rows[age], "weights": memory.weights[age], "norms": memory.norms.copy()}
-        return parts | {"H": memory.H.copy(), "U": memory.U.copy(), "V": memory.V.copy(), "n_learnt": self.n_learnt}
+        return parts | {"H": memory.H.copy(), "U": memory.U.copy(), "V": memory.V.copy(), "n_learned": self.n_learned}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Go on from `get_state`, to the last bit. A ValueError says what does not fit.
@@ -215,5 +215,5 @@ class OnlineFactors:
         self._put(rows)
         memory = self._memory
         memory.weights[:n], memory.H[:], memory.norms[:] = found["weights"], found["H"], found["norms"]
-        memory.U[:], memory.V[:], self._ring[2] = found["U"], found["V"], found["n_learnt"]
+        memory.U[:], memory.V[:], self._ring[2] = found["U"], found["V"], found["n_learned"]
         self._has_proposal = False

@@ -137,7 +137,7 @@ def read_table(
     also : names
         Columns to read where the table has them, whatever `columns` and `exclude` say.
     fewest_rows : int
-        Refuse a table with fewer. Rows are judged by each other, or, one alone, by a model that was learnt before.
+        Refuse a table with fewer. Rows are scored by each other, or, one alone, by a model that was fitted before.
     group_needed : bool
         Refuse a table without the column of groups; else it is one group, which a note says.
     time_reader : TimeReader, optional
@@ -442,7 +442,7 @@ def _refuse_few_rows(count: int, fewest: int, source: str) -> None:
     if count >= fewest:
         return
     rows = "no rows" if count == 0 else "a single row" if count == 1 else f"{count:,} rows"
-    others = ", and rows are judged by each other" if fewest > 1 else ""
+    others = ", and rows are scored by each other" if fewest > 1 else ""
     raise TableError(f"{source} has {rows}{others}. Check that the export was complete.")
 
 

@@ -202,7 +202,7 @@ class RowSource:
         self._offset = 0  # in the present file, of the first of the lines
         self._tail = b""  # of the present file, what comes before that offset
         self._line = 0  # lines of the present file before it
-        self._judged = 0  # lines from which no layout could be learnt
+        self._lines_tried = 0  # lines from which no layout could be found
         self._may_repeat = False  # the header: of a file that is not the first, no row was seen
         self.notes: list[Note] = []  # on what was left out: lines above the table, columns of text
         self.ended = False  # no more will come
@@ -288,7 +288,7 @@ class RowSource:
         if _holds_json(lines[0], self._options):
             return self._learn_json(at_most)
         whole = self._last is not None or is_enough(len(self._lines), sum(map(len, self._lines)))
-        if not whole and not (paused and len(lines) > self._judged):
+        if not whole and not (paused and len(lines) > self._lines_tried):
             return None
         notebook = ReadLog(self._feed.name)
         elsewhere = self._feed.lines_elsewhere
@@ -301,7 +301,7 @@ class RowSource:
             self._use_up(layout.above)
         elif self._last is not None:
             self._use_up(len(self._lines))  # a header without rows
-        self._judged = len(lines)
+        self._lines_tried = len(lines)
         return None
 
     def _learn_json(self, at_most: int) -> Batch | None:
@@ -337,7 +337,7 @@ class RowSource:
             return True
         if self._last is not None:
             if self._feed.next_file():
-                self._offset, self._tail, self._line, self._judged = 0, b"", 0, 0
+                self._offset, self._tail, self._line, self._lines_tried = 0, b"", 0, 0
                 self._last, self._at_end = None, False
                 self._may_repeat = self._parser is not None
             else:

@@ -75,7 +75,7 @@ class RowVerdict:
     time : float
         Seconds.
     score, threshold : float or None
-        None: the row was not judged.
+        None: the row was not scored.
     expected_by_chance : float or None
         How many episodes of at least this score are expected in a day of normal data; None if that is not known.
     sensors : tuple of Sensor
@@ -84,7 +84,7 @@ class RowVerdict:
     values : mapping, optional
         Readings by sensor; those of the last normal row are shown as the values before an alarm.
     reason : str
-        Why the row was not judged.
+        Why the row was not scored.
     has_data : bool
         False for a row without any reading: it does not end *no data*.
     pattern : mapping, optional

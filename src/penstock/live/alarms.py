@@ -178,7 +178,7 @@ class AlarmBook:
         self._pass_time(now)
         known = self._assets.setdefault(asset, _Asset(self._clock))
         known.stale = stale
-        self._judge_model(asset, self._clock)
+        self._check_model_age(asset, self._clock)
         return self._taken()
 
     def set_labels(self, labels: Iterable[Label], now: float | None = None) -> list[Event]:
@@ -492,10 +492,10 @@ class AlarmBook:
         if alarm.state.shelved and alarm.shelved_until is None:
             self._unshelve(alarm.id, time)
         if alarm.about == ALARM:
-            self._judge_model(alarm.asset, self._clock)
+            self._check_model_age(alarm.asset, self._clock)
         self._due = -math.inf
 
-    def _judge_model(self, name: str, time: float) -> None:
+    def _check_model_age(self, name: str, time: float) -> None:
         """Raise or end *stale model*: as was said, or as an alarm that does not end shows."""
         limit, asset = self._seconds["stale_model"], self._assets[name]
         reason = asset.stale
@@ -561,7 +561,7 @@ class AlarmBook:
             if state.active and alarm.about == ALARM and rules["stale_model"]:
                 known = any(other.about == STALE_MODEL and other.state.active for other in self._open(alarm.asset))
                 if not known:
-                    yield alarm.raised + rules["stale_model"], 4, alarm.asset, self._judge_model
+                    yield alarm.raised + rules["stale_model"], 4, alarm.asset, self._check_model_age
             if alarm.ended is not None and state.in_use and not state.latched:
                 done = state.acknowledged and (state.confirmed or not self.rules.confirm)
                 yield alarm.ended + max(rules["rejoin"], 0.0 if done else rules["keep"]), 5, alarm.id, self._close
@@ -706,7 +706,7 @@ def _joined(sensors: Iterable[AlarmSensor], others: Iterable[AlarmSensor]) -> li
 
 def _cause(sensors: list[AlarmSensor]) -> str:
     if not sensors:
-        return "unlike what was learnt"
+        return "unlike what was fitted"
     leading = sensors[0]
     if leading.state:
         return f"{leading.name} is {leading.state}"

@@ -54,7 +54,7 @@ _MOST_ROWS = 200_000  # of verdicts that are in memory at once
 _PLAIN_TEXT = r"^[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]*$"  # of the description; what cannot be shown is refused
 _LAST_DAY = 29_585  # the end of 2050, in days since 1970
 _COUNTS = {
-    "samples": "Rows that were judged.",
+    "samples": "Rows that were scored.",
     "flagged": "Rows above the threshold.",
     "unscored": "Rows without a score.",
     "malformed": "Lines that were no rows.",

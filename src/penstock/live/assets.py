@@ -35,7 +35,7 @@ from penstock.live.alarm_records import Event, Notification, RowVerdict
 from penstock.live.alarms import AlarmBook
 from penstock.live.options import AlarmRules, WatchOptions
 from penstock.live.scorers import Scorer, Verdicts
-from penstock.live.store import AssetRecord, Judged, Readings, Store
+from penstock.live.store import AssetRecord, Readings, Store, VerdictBlock
 from penstock.storage import state_from_bytes, state_to_bytes
 
 log = logging.getLogger("penstock.serve")
@@ -58,15 +58,15 @@ class ScoredBatch:
     """Rows of an asset with their verdicts.
 
     batch : the rows.
-    readings, judged : the same for the store; None if there is no row.
+    readings, block : the same for the store; None if there is no row.
     verdicts : for the alarms; none where there are none.
-    unknown_texts : by column, what the model has not learnt.
+    unknown_texts : by column, what the model does not know.
     refused, failed : by place among the rows that came, why the model cannot use a row, and how it failed on one.
     """
 
     batch: Batch
     readings: Readings | None = None
-    judged: Judged | None = None
+    block: VerdictBlock | None = None
     verdicts: list[RowVerdict] = field(default_factory=list)
     unknown_texts: Iterable[tuple[str, str]] = ()
     refused: dict[int, str] = field(default_factory=dict)
@@ -286,10 +286,8 @@ class Asset:
         record.counts.update(found.counts(batch))
         if self._unsaved is not None:
             self._unsaved.append(batch)
-        readings, judged = Readings(*place, batch.values, batch.texts), Judged(*place, found.scores, found.reasons)
-        return ScoredBatch(
-            batch, readings, judged, self._verdicts(found, seconds), found.unknown_texts, refused, failed
-        )
+        readings, block = Readings(*place, batch.values, batch.texts), VerdictBlock(*place, found.scores, found.reasons)
+        return ScoredBatch(batch, readings, block, self._verdicts(found, seconds), found.unknown_texts, refused, failed)
 
     def _seconds(self, batch: Batch, now: float) -> FloatArray:
         """Return the times of rows for their alarms."""
@@ -389,14 +387,14 @@ class Asset:
             if self.aligning is not None:
                 store.save_position(identity, "aligner", self.aligning.state())
 
-    def show_last(self, judged: Judged) -> None:
+    def show_last(self, block: VerdictBlock) -> None:
         """Note the last of some verdicts, to be shown."""
-        last = {"score": judged.scores.scores[-1], "threshold": judged.scores.thresholds[-1]}
+        last = {"score": block.scores.scores[-1], "threshold": block.scores.thresholds[-1]}
         self._last = {name: float(value) if math.isfinite(value) else None for name, value in last.items()}
-        self._lately.extend(np.isfinite(judged.scores.scores[-_LATELY:]).tolist())
+        self._lately.extend(np.isfinite(block.scores.scores[-_LATELY:]).tolist())
         self._last["unscored_lately"] = [self._lately.count(False), len(self._lately)]
-        if judged.reasons:
-            self._last["reason"] = judged.reasons[max(judged.reasons)]  # the last one
+        if block.reasons:
+            self._last["reason"] = block.reasons[max(block.reasons)]  # the last one
 
     def summary(self) -> dict[str, Any]:
         """Return the newest in plain values."""

@@ -1,7 +1,7 @@
 """Score the rows of a stream with a model of `penstock fit` or a saved detector.
 
 The model stays as it is, except for `OnlineNSNMF`, which goes on learning; what changes with the stream is the
-threshold, the operating mode and, for detectors that judge series, the history of each mode. Rows are scored in turn:
+threshold, the operating mode and, for detectors that score series, the history of each mode. Rows are scored in turn:
 batches of any size give the same verdicts.
 """
 
@@ -35,7 +35,7 @@ class FittedScorer:
 
     model : a Model, a detector, or a SeriesMonitor, which goes on from where it stands.
     threshold : None is the model's own: that of a saved detector, and `Model.threshold_of("auto")` of a `Model`; of a
-        detector that judges series it is `threshold_of` its contamination, as its `threshold_` is for single rows. A
+        detector that scores series it is `threshold_of` its contamination, as its `threshold_` is for single rows. A
         number is a share of normal rows. A `Threshold` starts from the training scores and follows the stream.
     origin : digest of the model file; a snapshot belongs to the same file.
     variable_names : the inputs of the model, by which verdicts name variables.
@@ -80,8 +80,8 @@ class FittedScorer:
         if threshold is None and self._learns:
             return None
         if threshold is None and self._bare:
-            judges_series = self._model.can.over_time
-            return Fixed(self._model.threshold_of(model.contamination) if judges_series else float(model.threshold_))
+            is_series = self._model.can.over_time
+            return Fixed(self._model.threshold_of(model.contamination) if is_series else float(model.threshold_))
         return Fixed(self._model.threshold_of("auto" if threshold is None else threshold))
 
     def table_options(self, options: TableOptions) -> TableOptions:
@@ -168,9 +168,9 @@ class FittedScorer:
         groups = self._groups(batch) if self._series else None
         deviations = np.full(rows.shape, np.nan)
         job = _Job(rows, table, batch.seconds, groups, np.zeros(rows.shape), deviations, found, reasons)
-        judged = np.array([place not in reasons for place in range(n)], dtype=np.bool_)
+        scored = np.array([place not in reasons for place in range(n)], dtype=np.bool_)
         for part in self._parts:
-            places = np.flatnonzero(judged & (modes == part.mode))
+            places = np.flatnonzero(scored & (modes == part.mode))
             if len(places):
                 self._score_part(part, places, job, strict)
         if self._threshold is not None:
@@ -198,7 +198,7 @@ class FittedScorer:
         return chances
 
     def expected(self, batch: Batch) -> FloatArray | None:
-        """Return what each input should have been in these rows; NaN in modes not learnt, None if nothing is known."""
+        """Return what each input should have been in these rows; NaN in modes without a fit, None if unknown."""
         rows = self._inputs(batch, {})
         if self._learns or not self._parts[0].can.rebuilds:
             return None
@@ -216,8 +216,8 @@ class FittedScorer:
 
     def situations(self, batch: Batch, place: int) -> tuple[FloatArray, BoolArray, FloatArray]:
         rows, modes = self._inputs(batch, {}), self._modes.modes_of(self._table(batch))
-        learnt = [part.reference for part in self._parts if part.mode == modes[place] and part.reference is not None]
-        return rows, modes == modes[place], learnt[0] if learnt else np.empty((0, rows.shape[1]))
+        fitted = [part.reference for part in self._parts if part.mode == modes[place] and part.reference is not None]
+        return rows, modes == modes[place], fitted[0] if fitted else np.empty((0, rows.shape[1]))
 
     def _score_part(self, part: ModePart, places: IndexArray, job: _Job, strict: bool) -> None:
         """Fill in the scores of the rows of one mode; one by one if the detector refuses a row."""
@@ -268,7 +268,7 @@ class FittedScorer:
         found.residuals[places] = np.where(named, np.take_along_axis(residuals, worst, axis=1), np.nan)
 
     def _inputs(self, batch: Batch, unknown: dict[tuple[str, str], int]) -> FloatArray:
-        """Return the inputs of the model, (n, p), and count texts that it has not learnt."""
+        """Return the inputs of the model, (n, p), and count texts that it does not know."""
         values = batch.values
         if len(self._codes):
             values = np.where(np.isin(values, self._codes), np.nan, values)
@@ -343,21 +343,21 @@ class _Job:
 
 @dataclass
 class _Series:
-    """The rows of one operating mode as a series: its monitor, and how many rows it has judged."""
+    """The rows of one operating mode as a series: its monitor, and how many rows it has scored."""
 
     monitor: SeriesMonitor
-    judged: int = 0
+    scored: int = 0
 
     @property
     def has_clock(self) -> bool:
         return self.monitor.detector.model_.clock.step > 0
 
     def state(self) -> dict[str, Any]:
-        return {"judged": self.judged, "monitor": self.monitor.state()}
+        return {"scored": self.scored, "monitor": self.monitor.state()}
 
     def restore(self, record: Record) -> None:
-        record.require_fields("judged", "monitor")
-        self.judged = record.whole("judged", least=0)
+        record.require_fields("scored", "monitor")
+        self.scored = record.whole("scored", least=0)
         self.monitor.restore(record.value("monitor"))
 
     def score(self, places: IndexArray, job: _Job) -> FloatArray:
@@ -372,11 +372,11 @@ class _Series:
         if job.seconds is not None and self.has_clock:
             time, runs = job.seconds[places], groups
         else:
-            others = job.table.values.index.to_numpy()[places] - self.judged - np.arange(len(places))
+            others = job.table.values.index.to_numpy()[places] - self.scored - np.arange(len(places))
             runs = others if groups is None else [f"{n} {group}" for n, group in zip(others, groups, strict=True)]
         found = self.monitor.update_many(np.ascontiguousarray(job.rows[places]), time=time, runs=runs)
-        self.judged += len(places)
-        if self.monitor.detector.judges_sensors:
+        self.scored += len(places)
+        if self.monitor.detector.scores_sensors:
             job.evidence[places] = found.evidence
         return found.scores
 
@@ -385,11 +385,11 @@ class _ModeFollower:
     """Follow the operating mode of a stream, row by row.
 
     A row is settling from the first row of a new mode on, for the duration (or the number of rows) of the plan. Unlike
-    in a table, the last row before a change is judged: the change is not known yet when it comes.
+    in a table, the last row before a change is scored: the change is not known yet when it comes.
     """
 
-    def __init__(self, plan: ModePlan, learnt: frozenset[str]) -> None:
-        self._plan, self._learnt = plan, learnt
+    def __init__(self, plan: ModePlan, fitted: frozenset[str]) -> None:
+        self._plan, self._learnt = plan, fitted
         self.needs_time = isinstance(plan.settle, pd.Timedelta) or any(
             re.search(r"\btime\b", str(rule)) for _, rule in plan.rules
         )
@@ -422,9 +422,9 @@ class _ModeFollower:
             else:
                 settling = self._is_settling(mode, place if in_time else int(numbers[position]))
                 if mode in plan.skip:
-                    reasons[position] = f"mode {mode} is not to be judged"
+                    reasons[position] = f"mode {mode} is not to be scored"
                 elif mode not in self._learnt:
-                    reasons[position] = f"mode {mode} was not learnt"
+                    reasons[position] = f"mode {mode} was not there in fitting"
                 elif settling:
                     reasons[position] = f"mode {mode} is settling"
         return modes, reasons

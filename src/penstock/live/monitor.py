@@ -40,7 +40,7 @@ from penstock.storage import StorageError
 # Options that decide how rows are read: a state belongs to them.
 _READING = ("format", "delimiter", "time", "columns", "exclude", "timezone", "day_first", "time_format", "max_ahead",
             "step", "hold", "late")  # fmt: skip
-_MOST_TEXTS = 20  # texts that were not learnt are reported one by one, so many of them
+_MOST_TEXTS = 20  # unknown texts are reported one by one, so many of them
 _STORE = "watch.db"  # in the folder --state
 _ANEW = "Put right what differs, or begin with an empty --state folder."
 _MODELS = " Another model for the same --state: 'penstock model use'."
@@ -54,7 +54,7 @@ class Counts:
     missing : readings that were missing in them.
     malformed : lines that were no rows.
     unscored : rows without a score, for a reason that their verdict states.
-    unknown : texts in rows that the model had not learnt.
+    unknown : texts in rows that the model does not know.
     quarantined : rows that the model failed on; they are set aside.
     """
 
@@ -202,7 +202,7 @@ class Monitor(Runtime):
         self.store.close()
 
     def _commit_last(self) -> None:
-        """Keep what was learnt when an error ends the run.
+        """Keep what was learned when an error ends the run.
 
         Not where lines of the last batch have no verdict yet and can be read again: they would be left out then.
         """
@@ -326,18 +326,18 @@ class Monitor(Runtime):
         raise InputError(f"The model fails on each of several rows ({how}).") from error
 
     def _keep(self, asset: Asset, scored: ScoredBatch) -> None:
-        judged, batch, clock = scored.judged, scored.batch, asset.clock
-        assert judged is not None
+        block, batch, clock = scored.block, scored.batch, asset.clock
+        assert block is not None
         assert clock is not None
         self._report_unknown(set(scored.unknown_texts))
         if self._named is not asset.scorer:
             self._named = asset.scorer
             self._sinks["output"].name_variables(asset.scorer.variable_names)
-        self._sinks["output"].write(judged.first, batch.times, judged.scores, judged.reasons)
-        if asset.has_alarms and judged.first == 1 and clock.counts_rows and batch.times:
+        self._sinks["output"].write(block.first, batch.times, block.scores, block.reasons)
+        if asset.has_alarms and block.first == 1 and clock.counts_rows and batch.times:
             said = f"The time {str(batch.times[0])!r:.40} cannot be read: for alarms, rows count as a minute apart."
             self._observer.warning(said)
-        self._observer.verdicts(self.counts, batch, judged.scores)
+        self._observer.verdicts(self.counts, batch, block.scores)
 
     def _answer(self, asset: Asset, part: BatchReport, work: CycleWork) -> None:
         """Report malformed lines and rows that cannot be used; with --strict, these end the run."""
@@ -355,13 +355,13 @@ class Monitor(Runtime):
             self._lost = self._lost or (bool(lines) and not self._feed.can_seek)  # a pipe cannot be read again
 
     def _report_unknown(self, found: set[tuple[str, str]]) -> None:
-        """Report each text that the model has not learnt once, up to a number of them."""
+        """Report each text that the model does not know once, up to a number of them."""
         for column, text in sorted(found - self._reported):
             if len(self._reported) < _MOST_TEXTS:
-                self._observer.warning(f"Column {column!r:.80} holds {text!r:.80}, which the model has not learnt.")
+                self._observer.warning(f"Column {column!r:.80} holds {text!r:.80}, which the model does not know.")
             self._reported.add((column, text))
             if len(self._reported) == _MOST_TEXTS:
-                self._observer.warning("Further texts that the model has not learnt are only counted.")
+                self._observer.warning("Further texts that the model does not know are only counted.")
 
     def _save(self, work: CycleWork, now: float) -> None:
         """Commit when it is time to, and when the columns are known: a kill can be continued from then on."""

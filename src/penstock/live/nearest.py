@@ -31,7 +31,7 @@ def nearest_normal(store: Store, asset: Asset, alarm: Alarm) -> dict[str, Any] |
     after = worst - _MOST_ROWS
     blocks = takewhile(lambda block: block[0].first <= worst, store.history(asset.record.id, after=after))
     # Rows of another version of the model may have other columns.
-    both = [(judged, read) for judged, read in blocks if read and read.version == asset.record.version]
+    both = [(block, read) for block, read in blocks if read and read.version == asset.record.version]
     read = [block for _, block in both]
     if not worst or not read or read[-1].first + len(read[-1].values) <= worst:
         return None
@@ -42,7 +42,7 @@ def nearest_normal(store: Store, asset: Asset, alarm: Alarm) -> dict[str, Any] |
         scores[(seconds >= each["since"]) & (seconds <= each["last"])] = np.nan
     batch = joined_batches([batch_of(each) for each in read])
     place, names = int(np.searchsorted(rows, worst)), asset.scorer.variable_names
-    inputs, same_mode, learnt = asset.scorer.situations(batch, place)
+    inputs, same_mode, fitted = asset.scorer.situations(batch, place)
     scores[~same_mode | (rows > worst)] = np.nan
     known = np.isfinite(scores)
     usual = np.flatnonzero(known & (scores <= (np.median(scores[known]) if known.any() else 0.0)))
@@ -50,7 +50,7 @@ def nearest_normal(store: Store, asset: Asset, alarm: Alarm) -> dict[str, Any] |
     for sensor, before in zip(alarm.sensors, np.cumsum([0.0, *evidence]), strict=False):
         if before < sum(evidence) / 2 and 2 * len(left_out) + 2 <= len(names):
             left_out.add(sensor.name)
-    normal = np.vstack([inputs[usual], learnt])
+    normal = np.vstack([inputs[usual], fitted])
     found = _nearest(inputs[place], normal, np.array([name not in left_out for name in names]))
     if found is None:
         return None

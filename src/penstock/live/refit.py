@@ -1,7 +1,7 @@
-"""Fit a model again without what people marked and what nobody explained, and compare old and new on later rows.
+"""Fit a model again without what people marked and what no one explained, and compare old and new on later rows.
 
 The last part of the record is held out: the new model is not fitted to it, and both are compared there. Periods that
-people called faults, defects or maintenance are left out of fitting, and so are alarms that nobody has labelled: a
+people called faults, defects or maintenance are left out of fitting, and so are alarms that no one has labelled: a
 model that is fitted to an attack takes it for normal ever after.
 """
 
@@ -212,7 +212,7 @@ def refit(
 
     labels : of this asset; what a model keeps besides is kept.
     hold_out : share of the rows.
-    fit_unlabelled : also fit to alarms of the old model that nobody has labelled.
+    fit_unlabelled : also fit to alarms of the old model that no one has labelled.
     """
     if not 0 < hold_out < 1:
         raise ParameterError("hold_out", f" must be a share of the rows above 0 and below 1; got {hold_out}.")

@@ -280,7 +280,7 @@ class Runtime(ABC):
         with self.store.transaction():
             for name in sorted(work.read, key=lambda each: self.assets[each].record.id):
                 self._place = f"scoring {name}"
-                events += self._judge(self.assets[name], work, now)
+                events += self._score(self.assets[name], work, now)
             self._place = "writing"
             for job in work.jobs:
                 if isinstance(job, CycleTask):
@@ -297,7 +297,7 @@ class Runtime(ABC):
             self._save(work, now)
         return events
 
-    def _judge(self, asset: Asset, work: CycleWork, now: float) -> list[Event]:
+    def _score(self, asset: Asset, work: CycleWork, now: float) -> list[Event]:
         """Score the rows of an asset, write them, and return what the alarms say to them."""
         record, first, read = asset.record, asset.record.rows, work.read[asset.record.name]
         self._remark(asset, [remark for _, batch in read for remark in batch.remarks])
@@ -307,9 +307,9 @@ class Runtime(ABC):
             self._leave(asset, work, error)
             return []
         events: list[Event] = []
-        if scored.judged is not None:
+        if scored.block is not None:
             self._keep(asset, scored)
-            asset.show_last(scored.judged)
+            asset.show_last(scored.block)
             events = asset.book.take(record.name, scored.verdicts, record.rows) if asset.has_alarms else []
         start, last_row = 0, first
         for delivery, batch in read:

@@ -33,7 +33,7 @@ class Verdicts:
     """Verdicts on the rows of a batch.
 
     reasons : by position in the batch, why a row has no score.
-    unknown_texts : by column and text, how many rows hold a text that the model has not learnt.
+    unknown_texts : by column and text, how many rows hold a text that the model does not know.
     refused : by position, why the model cannot use a row; `taken` are the others, None: all. What is said of rows is
         said of these.
     readings, evidence : of the inputs (n, p); the evidence is None where that is not known.
@@ -142,7 +142,7 @@ class Scorer(Protocol):
         """Take the names of the columns of `Batch.values`; InputError if the model is for others."""
 
     def score(self, batch: Batch, n_variables: int, *, strict: bool) -> Verdicts:
-        """Score rows in turn, and learn what is to be learnt from them. Batches of any size give the same verdicts."""
+        """Score rows in turn, and learn what is to be learned from them. Batches of any size give the same verdicts."""
 
     def expected(self, batch: Batch) -> FloatArray | None:
         """Return what each input should have been in these rows, NaN where that is not known; None: nowhere."""

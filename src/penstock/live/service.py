@@ -279,8 +279,8 @@ class Service(Runtime):
         replayed: list[tuple[float, int, Asset, int, list[RowVerdict]]] = []
         for name, asset in assets.items():
             asset.book = books[groups[name]]
-            for judged in self.store.verdicts(asset.record.id, after=asset.record.rows - 1):
-                asset.show_last(judged)
+            for block in self.store.verdicts(asset.record.id, after=asset.record.rows - 1):
+                asset.show_last(block)
             for received, last, verdicts in asset.replay(self.store):
                 replayed.append((received, asset.record.id, asset, last, verdicts))
         for _, _, asset, last, verdicts in sorted(replayed, key=lambda each: each[:2]):
@@ -477,9 +477,9 @@ class Service(Runtime):
                 work.positions[delivery.asset, source] = place
         work.read.setdefault(delivery.asset, []).append((delivery, rows))
 
-    def _judge(self, asset: Asset, work: CycleWork, now: float) -> list[Event]:
+    def _score(self, asset: Asset, work: CycleWork, now: float) -> list[Event]:
         try:
-            return super()._judge(asset, work, now)
+            return super()._score(asset, work, now)
         except (StoreError, sqlite3.Error):
             raise
         except Exception as error:  # in the middle of it: the whole cycle is done again, without this asset
@@ -497,11 +497,11 @@ class Service(Runtime):
 
     def _keep(self, asset: Asset, scored: ScoredBatch) -> None:
         assert scored.readings is not None
-        assert scored.judged is not None
+        assert scored.block is not None
         self._end_pause(asset.record.name)
-        if scored.judged.received - asset.last_bad > _QUIET:
+        if scored.block.received - asset.last_bad > _QUIET:
             self.clear_problem(f"rows of {asset.record.name}")
-        self.store.add_rows(asset.record.id, scored.readings, scored.judged)
+        self.store.add_rows(asset.record.id, scored.readings, scored.block)
 
     def _answer(self, asset: Asset, part: BatchReport, work: CycleWork) -> None:
         faults, count = part.faults, len(part.faults) + part.batch.further_faults

@@ -127,7 +127,7 @@ class Readings(_Rows):
 
 
 @dataclass(frozen=True)
-class Judged(_Rows):
+class VerdictBlock(_Rows):
     """Verdicts on such rows; `reasons` say by position why a row has no score."""
 
     scores: StreamScores
@@ -136,7 +136,7 @@ class Judged(_Rows):
 
 @dataclass
 class AssetRecord:
-    """What the store knows of an asset: `rows` that were judged, and the model's `state` after `state_row` of them.
+    """What the store knows of an asset: `rows` that were scored, and the model's `state` after `state_row` of them.
 
     settings : what the verdicts depend on apart from the rows.
     configured : digest of the model that the configuration named at the last start.
@@ -541,9 +541,9 @@ class Store:
         """Remove the position in an input."""
         self._write("DELETE FROM inputs WHERE asset=? AND name=?", asset, name)
 
-    def add_rows(self, asset: int, readings: Readings, judged: Judged) -> None:
+    def add_rows(self, asset: int, readings: Readings, block: VerdictBlock) -> None:
         """Write rows and verdicts."""
-        scores, seconds = judged.scores, readings.seconds.astype("<f8")
+        scores, seconds = block.scores, readings.seconds.astype("<f8")
         common = {
             "asset": asset,
             "first": readings.first,
@@ -559,7 +559,7 @@ class Store:
         parts = [seconds, scores.scores.astype("<f8"), scores.thresholds.astype("<f8"), scores.flags.astype("u1")]
         parts += [scores.variables.astype("<i4"), scores.residuals.astype("<f8")]
         data = b"".join(part.tobytes() for part in parts)
-        reasons = json.dumps({str(place): text for place, text in judged.reasons.items()}) if judged.reasons else None
+        reasons = json.dumps({str(place): text for place, text in block.reasons.items()}) if block.reasons else None
         self._put("verdicts", {**common, "data": data, "reasons": reasons})
 
     def readings(self, asset: int, *, after: int = 0) -> Iterator[Readings]:
@@ -570,7 +570,7 @@ class Store:
             values = data[n:].reshape(n, -1)
             yield Readings(row["first"], row["received"], data[:n], _times(row), row["version"], values, texts)
 
-    def verdicts(self, asset: int, *, after: int = 0, since: float | None = None) -> Iterator[Judged]:
+    def verdicts(self, asset: int, *, after: int = 0, since: float | None = None) -> Iterator[VerdictBlock]:
         """Yield the verdicts on an asset, in order: rows after this number, or from this time on."""
         for row in self._rows_of("verdicts", asset, after, since):
             n, data = row["count"], row["data"]
@@ -581,16 +581,16 @@ class Store:
             residuals = np.frombuffer(data, "<f8", named, 25 * n + 4 * named).reshape(n, -1)
             reasons = {int(key): text for key, text in json.loads(row["reasons"] or "{}").items()}
             found = StreamScores(scores, thresholds, flags, variables, residuals)
-            yield Judged(row["first"], row["received"], seconds, _times(row), row["version"], found, reasons)
+            yield VerdictBlock(row["first"], row["received"], seconds, _times(row), row["version"], found, reasons)
 
-    def history(self, asset: int, *, after: int = 0) -> Iterator[tuple[Judged, Readings | None]]:
+    def history(self, asset: int, *, after: int = 0) -> Iterator[tuple[VerdictBlock, Readings | None]]:
         """Yield verdicts with the readings that they are on, in order; None where these are not kept any more."""
         readings = self.readings(asset, after=after)
         held = next(readings, None)
-        for judged in self.verdicts(asset, after=after):
-            while held is not None and held.first < judged.first:
+        for block in self.verdicts(asset, after=after):
+            while held is not None and held.first < block.first:
                 held = next(readings, None)
-            yield judged, held if held is not None and held.first == judged.first else None
+            yield block, held if held is not None and held.first == block.first else None
 
     def count_rows(self, asset: int, *, after: int, since: float) -> int:
         """Return how many rows there may be after this number and from this time on, without reading them."""

@@ -187,7 +187,7 @@ def findings_document(findings: Findings, labels: Sequence[Label], before: Mappi
         "verdict": plain(asdict(findings.verdict)),
         "rows": len(findings.scores),
         "scored": int(findings.rows.scored.sum()),
-        "learnt": int(findings.rows.fitted.sum()),
+        "fitted": int(findings.rows.fitted.sum()),
         "self_scored": findings.assessment.self_scored,
         "method": findings.assessment.method,
         "incidents": incidents,

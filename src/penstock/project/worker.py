@@ -184,7 +184,7 @@ def serve_tasks(connection: Connection, folder: str) -> None:
 
 
 def _end_with_parent(parent: int) -> None:
-    """End when the parent was killed: there is nobody to work for."""
+    """End when the parent was killed: there is no one to work for."""
     while os.getppid() == parent:
         time.sleep(1.0)
     os._exit(1)

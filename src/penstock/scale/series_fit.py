@@ -33,7 +33,7 @@ from penstock.scale.workspace import (
     save_array,
     save_arrays,
 )
-from penstock.sensors.blocks import join_blocks, widened, work_elsewhere
+from penstock.sensors.blocks import join_blocks, use_block_backend, widened
 from penstock.storage import StorageError
 
 _BLOCKS_PER_THREAD = 3
@@ -70,7 +70,7 @@ def fit_series(
     blocks = ClusterBlocks(cluster, space, *rows.shape)
     if not isinstance(detector.random_state, int):  # another seed each time: steps that follow from it differ
         shutil.rmtree(blocks.folder, ignore_errors=True)
-    with work_elsewhere(blocks):
+    with use_block_backend(blocks):
         scores = steps.install(rows, seconds, labels)
         seen = join_blocks(shares_seen, rows)
     _check_there(detector.evidence_)

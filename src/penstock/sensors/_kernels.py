@@ -321,7 +321,7 @@ def follow_residuals(
     runs: Array,
     shares: Array,
     activity: tuple[Array, Array, Array, Array, Array],
-    judged: Array,
+    scored: Array,
     calibration: tuple[Array, Array, Array, Array, Array],
     largest: float,
     state: tuple[Array, Array, Array, Array],
@@ -333,14 +333,14 @@ def follow_residuals(
     """Scores (n,) and evidence (n, q) of rows by what came before.
 
     `shares` (2 + h, n) are the weights of new rows over 4 and 16 rows and over the horizons; `activity`, `calibration`
-    and `judged` (q,), as numbers of columns, are parts of a `TimeLayer`. `state` is the last place (d,), the means of
+    and `scored` (q,), as numbers of columns, are parts of a `TimeLayer`. `state` is the last place (d,), the means of
     movement (2, 1) and of the channels (h, q), and the slow levels (2, q), which followed so many `rows`: it goes in
     and out, as does `evidence`, which begins as 0. Returns the rows since the history began, and those followed.
     """
     center, directions, typical, coefficients, floors = activity
     by, powers, edges, usual_tops, leads = calibration
     last, means, horizons, levels = state
-    n, q = len(Z), len(judged)
+    n, q = len(Z), len(scored)
     places, features = np.empty((n, directions.shape[1])), np.empty((n, 6))
     multiply_rows(Z - center, directions, places)
     since = activity_rows(places, starts, shares, last, means, since, features)
@@ -349,7 +349,7 @@ def follow_residuals(
     multiply_rows(features, coefficients, variances)
     for i in range(n):
         for k in range(q):
-            j = judged[k]
+            j = scored[k]
             E[i, k] = residuals[i, j] / sqrt(max(variances[i, j], floors[j]))
     rows = take_out_slow_changes(E, runs, levels, rows, E)
     channel, tops = np.empty((n, q)), np.empty((n, 5))

@@ -1,6 +1,6 @@
-"""Go through arrays of n rows block by block: here, on threads, or wherever `work_elsewhere` sends the blocks.
+"""Go through arrays of n rows block by block: here, on threads, or wherever `use_block_backend` sends the blocks.
 
-Work on a block is a function of the arrays' rows of the block (picklable, if it is sent elsewhere). What is learnt from
+Work on a block is a function of the arrays' rows of the block (picklable, if it is sent elsewhere). What is fitted to
 a series is put together from these few ways to go through its rows, so that it is the same wherever they are.
 """
 
@@ -42,7 +42,7 @@ def _rows_apart(n: int, p: int) -> list[slice]:
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
-class Here:
+class LocalBlocks:
     """Blocks of rows in this process; the results do not depend on the number of threads."""
 
     def each(self, work: Work, arrays: tuple[Any, ...], *, apart: bool = False) -> list[Any]:
@@ -100,11 +100,11 @@ class Here:
         return rows
 
 
-_where: ContextVar[Here] = ContextVar("blocks of rows", default=Here())  # noqa: B039
+_where: ContextVar[LocalBlocks] = ContextVar("blocks of rows", default=LocalBlocks())  # noqa: B039
 
 
 @contextmanager
-def work_elsewhere(blocks: Any) -> Iterator[None]:
+def use_block_backend(blocks: Any) -> Iterator[None]:
     """Let something with the methods of `Here` go through the rows inside this block of code."""
     token = _where.set(blocks)
     try:

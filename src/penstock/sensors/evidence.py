@@ -46,7 +46,7 @@ _LARGEST_RATIO = 20.0
 _LARGEST_SIZE = 10.0  # of a residual whose square counts
 _USUAL_TAIL = 0.15  # log of the third quartile of block maxima over their median, of readings without bursts
 _LEAST_POWER = 0.5
-_CUT_AT = 0.99  # quantile of residuals at which they are cut, where their usual spread is learnt from all rows
+_CUT_AT = 0.99  # quantile of residuals at which they are cut, where their usual spread is fitted to all rows
 _MOST_DRAWN = 50_000  # rows, evenly drawn, that quantiles of residuals are taken of
 _DIRECTIONS = 3  # at most, and one for four sensors: more would let a fault excuse itself
 _SMALLEST = 1e-12
@@ -164,15 +164,15 @@ class Calibration:
     tops: FloatArray  # (number of horizons, 2) of the mean of the one and of the five largest sensors
     leads: BoolArray  # (p,) sensors that may be a row's largest; others count at most as much as the largest of these
 
-    def judge(self, channels: Iterable[FloatArray]) -> tuple[FloatArray, FloatArray]:
+    def score(self, channels: Iterable[FloatArray]) -> tuple[FloatArray, FloatArray]:
         """Return one score per row (n,) and the evidence of each sensor (n, p) from the channels, each (n, p).
 
         Evidence is the largest channel of a sensor: 1 at the edge of what is usual.
         """
         total: Any = 0.0
         evidence: Any = None
-        learnt = zip(self.channels, self.powers, self.edges, self.tops, strict=True)
-        for channel, (by, powers, edges, tops) in zip(channels, learnt, strict=True):
+        fitted = zip(self.channels, self.powers, self.edges, self.tops, strict=True)
+        for channel, (by, powers, edges, tops) in zip(channels, fitted, strict=True):
             evidence = np.zeros(channel.shape) if evidence is None else evidence
             total = total + _squares(_largest(by, powers, edges, self.leads, channel, evidence), tops)
             del channel  # before the next one is made
@@ -193,9 +193,9 @@ def calibrate(
 
     Ratios count less where the logarithm of the third quartile of the maxima over their median exceeds `usual_tail`.
 
-    evidence : (n, p) takes the evidence of the sensors, as `Calibration.judge` gives it; it begins as 0.
+    evidence : (n, p) takes the evidence of the sensors, as `Calibration.score` gives it; it begins as 0.
 
-    Returns also the scores (n,) of the training rows, as `Calibration.judge` gives them.
+    Returns also the scores (n,) of the training rows, as `Calibration.score` gives them.
     """
     by, powers, edges, tops = [], [], [], []
     total: Any = 0.0
@@ -327,23 +327,23 @@ class LayerState:
 
 @dataclass(frozen=True)
 class TimeLayer:
-    """Judge residuals of rows that follow the training rows, whatever the source of the residuals.
+    """Score residuals of rows that follow the training rows, whatever the source of the residuals.
 
-    activity, calibration, surprise : what is usual, learnt from the training rows.
+    activity, calibration, surprise : what is usual, fitted to the training rows.
     """
 
-    judged: BoolArray  # (p,) sensors that are judged
+    scored: BoolArray  # (p,) sensors that are scored
     activity: Activity
     calibration: Calibration
     surprise: Surprise
 
     def start(self) -> LayerState:
-        """Return the state of a series of which no row was judged yet."""
+        """Return the state of a series of which no row was scored yet."""
         q = len(self._columns)
         activity = ActivityState(np.zeros(self.activity.directions.shape[1]))
         return LayerState(np.zeros((LATER_CHANNELS, q)), activity, _first_levels(q))
 
-    def judge(
+    def score(
         self, residuals: FloatArray, Z: FloatArray, spacing: Spacing, state: LayerState
     ) -> tuple[FloatArray, FloatArray]:
         """Return the surprise (n,) and the evidence of all sensors (n, p) of the next rows, by what came before them.
@@ -374,40 +374,40 @@ class TimeLayer:
 
     @cached_property
     def _columns(self) -> IndexArray:
-        return np.flatnonzero(self.judged)
+        return np.flatnonzero(self.scored)
 
-    def judge_alone(self, residuals: FloatArray) -> FloatArray:
+    def score_single_rows(self, residuals: FloatArray) -> FloatArray:
         """Return the surprise (n,) at rows without history, each as if the plant had moved as usual before it."""
-        E = np.abs(residuals / self.activity.spread(np.ones((1, 6))))[:, self.judged].copy()
+        E = np.abs(residuals / self.activity.spread(np.ones((1, 6))))[:, self.scored].copy()
         sizes = np.minimum(E, _LARGEST_SIZE) / np.sqrt(_SIZE_HORIZON)
-        scores, _ = self.calibration.judge([*(E / horizon for horizon in TRAILING_HORIZONS), sizes])
+        scores, _ = self.calibration.score([*(E / horizon for horizon in TRAILING_HORIZONS), sizes])
         return self.surprise.apply(scores)
 
     def on_all_sensors(self, evidence: FloatArray) -> FloatArray:
-        """Return the evidence of judged sensors (n, q) as that of all (n, p): 0 for the others."""
-        if len(self._columns) == len(self.judged):
+        """Return the evidence of scored sensors (n, q) as that of all (n, p): 0 for the others."""
+        if len(self._columns) == len(self.scored):
             return evidence
-        found = np.zeros((len(evidence), len(self.judged)))
-        found[:, self.judged] = evidence
+        found = np.zeros((len(evidence), len(self.scored)))
+        found[:, self.scored] = evidence
         return found
 
 
 def learn_time_layer(
-    residuals: FloatArray, Z: FloatArray, spacing: Spacing, kept: BoolArray, judged: BoolArray, leads: BoolArray
+    residuals: FloatArray, Z: FloatArray, spacing: Spacing, kept: BoolArray, scored: BoolArray, leads: BoolArray
 ) -> tuple[TimeLayer, FloatArray]:
     """Learn what is usual from residuals of training rows that they did not decide themselves, where that is possible.
 
-    judged, leads : (p,) sensors that are judged, and those of them that may be a row's largest.
+    scored, leads : (p,) sensors that are scored, and those of them that may be a row's largest.
 
     Returns also the surprise (n,) at the training rows, by what came before them.
     """
     activity = learn_activity(Z, residuals, spacing, kept)
-    E = standardise(residuals, Z, spacing, activity, judged)
-    q = int(judged.sum())
+    E = standardise(residuals, Z, spacing, activity, scored)
+    q = int(scored.sum())
     E, _ = follow_blocks(q, _without_slow_changes, (_first_levels(q), 0), E, spacing.runs)
-    calibration, scores = calibrate(later_channels(E, spacing), leads[judged], _LATER_QUANTILE)
+    calibration, scores = calibrate(later_channels(E, spacing), leads[scored], _LATER_QUANTILE)
     surprise = learn_surprise(scores)
-    return TimeLayer(judged, activity, calibration, surprise), surprise.apply(scores)
+    return TimeLayer(scored, activity, calibration, surprise), surprise.apply(scores)
 
 
 def _first_levels(q: int) -> FloatArray:
@@ -433,9 +433,9 @@ class BothSides:
     """
 
     scores: FloatArray  # (n,)
-    evidence: FloatArray  # (n, number of judged sensors)
+    evidence: FloatArray  # (n, number of scored sensors)
     tail: float
-    residuals: FloatArray  # (n, number of judged sensors)
+    residuals: FloatArray  # (n, number of scored sensors)
     spacing: Spacing
     leads: BoolArray
 
@@ -445,32 +445,32 @@ class BothSides:
         return learn_surprise(scores).apply(scores)
 
 
-def judge_both_sides(
-    residuals: FloatArray, Z: FloatArray, spacing: Spacing, kept: BoolArray, judged: BoolArray, leads: BoolArray
+def score_both_sides(
+    residuals: FloatArray, Z: FloatArray, spacing: Spacing, kept: BoolArray, scored: BoolArray, leads: BoolArray
 ) -> BothSides:
-    """Judge training rows by what came before and after each."""
+    """Score training rows by what came before and after each."""
     activity = learn_activity(Z, residuals, spacing, kept)
-    E, leads = standardise(residuals, Z, spacing, activity, judged), leads[judged]
+    E, leads = standardise(residuals, Z, spacing, activity, scored), leads[scored]
     evidence = fill_blocks(E.shape[1], np.zeros_like, E)
     _, scores = calibrate(two_sided_channels(E, spacing), leads, evidence=evidence)
     tail = np.nan
-    if kept.all():  # faults make the tail where they are not learnt from
+    if kept.all():  # faults make the tail where they are not fitted to
         tails = [np.quantile(np.abs(column), [0.75, 0.99]) for column in _some_rows(E).T]
         tail = float(np.median([extreme / max(high, _SMALLEST) for high, extreme in tails]))
     return BothSides(scores, evidence, tail, E, spacing, leads)
 
 
 def standardise(
-    residuals: FloatArray, Z: FloatArray, spacing: Spacing, activity: Activity, judged: BoolArray
+    residuals: FloatArray, Z: FloatArray, spacing: Spacing, activity: Activity, scored: BoolArray
 ) -> FloatArray:
-    """Return residuals of judged sensors in units of the spread that is usual when the plant moves as it does."""
+    """Return residuals of scored sensors in units of the spread that is usual when the plant moves as it does."""
     state = ActivityState(np.zeros(activity.directions.shape[1]))
     features = activity_features(Z, spacing, activity.center, activity.directions, state)
-    return fill_blocks(int(judged.sum()), partial(_over_spread, activity, judged), residuals, features)
+    return fill_blocks(int(scored.sum()), partial(_over_spread, activity, scored), residuals, features)
 
 
-def _over_spread(activity: Activity, judged: BoolArray, residuals: FloatArray, features: FloatArray) -> FloatArray:
-    return (residuals / activity.spread(features / activity.typical))[:, judged]
+def _over_spread(activity: Activity, scored: BoolArray, residuals: FloatArray, features: FloatArray) -> FloatArray:
+    return (residuals / activity.spread(features / activity.typical))[:, scored]
 
 
 def over_slow_level(scores: FloatArray, usual: float) -> FloatArray:

@@ -85,7 +85,7 @@ class Novelty:
         wider = np.ascontiguousarray(np.hstack([directions, more]))
         return replace(self, center=center, directions=wider, references=references, constant=constant)
 
-    def score_alone(self, Z: FloatArray) -> FloatArray:
+    def score_single_rows(self, Z: FloatArray) -> FloatArray:
         """Return the surprise at rows without history."""
         return self.surprise.apply(self.distances(Z, np.full(len(Z), _NEW)) / self.usual)
 

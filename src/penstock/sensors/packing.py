@@ -19,10 +19,10 @@ from penstock.sensors.evidence import (
     Surprise,
     TimeLayer,
 )
-from penstock.sensors.judge import Blend, Past, PastState, ResidualState, SensorModel, SeriesState
 from penstock.sensors.novelty import COURSE, RECENT, Novelty, NoveltyState
 from penstock.sensors.readings import LARGEST_READING, Clock, LastRow, Scale
 from penstock.sensors.residuals import RIDGE, LeaveOneOut
+from penstock.sensors.series import Blend, Past, PastState, ResidualState, SensorModel, SeriesState
 from penstock.storage import Record, StorageError, read_field
 
 T = TypeVar("T")
@@ -32,11 +32,11 @@ _LARGEST = 1e40  # of what is not in the user's units: squares and their product
 _LATER = {"h": LATER_CHANNELS}
 _EARLIER = {"h": len(HORIZONS)}
 # Fields of each record as in `penstock.storage.fields`; or a record, with its lengths where these are its own. Letters
-# stand for lengths: p sensors, r residuals (p, or 1 in all), q of them judged, h horizons, c columns of a state, a and
+# stand for lengths: p sensors, r residuals (p, or 1 in all), q of them scored, h horizons, c columns of a state, a and
 # d directions, m reference rows.
 _FIELDS: dict[type, dict[str, Any]] = {
     Scale: {
-        "center": "p", "width": "p >0", "judged": "p bool", "still": "p bool", "seldom": "p bool",
+        "center": "p", "width": "p >0", "scored": "p bool", "still": "p bool", "seldom": "p bool",
     },
     Clock: {"step": float, "gap": "float inf"},
     LeaveOneOut: {"mean": "p", "precision": "p p"},
@@ -44,7 +44,7 @@ _FIELDS: dict[type, dict[str, Any]] = {
     Calibration: {"channels": "h q", "edges": "h q", "tops": "h 2 >0", "powers": "h q", "leads": "q bool"},
     Surprise: {"median": float, "spread": float},
     TimeLayer: {
-        "judged": "r bool",
+        "scored": "r bool",
         "activity": Activity,
         "calibration": (Calibration, _LATER),
         "surprise": Surprise,
@@ -106,10 +106,10 @@ def unpack(cls: type[T], record: Record, lengths: dict[str, int]) -> T:
     for name, kind in _FIELDS[cls].items():
         bounds = _LEAST_OF.get((cls, name)), np.inf if cls in _IN_UNITS_OF_USERS else _LARGEST
         values[name] = _unpack_field(record, name, kind, lengths, *bounds)
-        if name == "judged":
+        if name == "scored":
             lengths["q"] = int(values[name].sum())
             if not lengths["q"]:
-                raise StorageError(f"{record.place}['judged'] should have a sensor that is judged")
+                raise StorageError(f"{record.place}['scored'] should have a sensor that is scored")
         if name == "precision":
             _check_precision(record, values[name])
         if name in ("moments", "past_moments") and not (values[name][::2] >= 0).all():

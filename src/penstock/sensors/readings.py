@@ -18,23 +18,23 @@ _SHORTEST_STEP = 0.1  # rows with one time stamp count as so far apart
 _HUGE, _SHRINK = 1e150, 2.0**-600  # readings whose squares overflow, and what they are multiplied by: exact
 _FEW_CHANGES = 0.05  # a setting changes in fewer steps
 _SELDOM_MOVES = 0.9  # of the rows at one value: such a column supports others, and never leads
-_SELDOM_AWAY = 0.02  # a column away from its commonest value in fewer rows, that comes back, is a flag: it is judged
+_SELDOM_AWAY = 0.02  # a column away from its commonest value in fewer rows, that comes back, is a flag: it is scored
 
 
 @dataclass(frozen=True)
 class Scale:
-    """Center and width of each sensor, and which sensors are judged."""
+    """Center and width of each sensor, and which sensors are scored."""
 
     center: FloatArray  # (p,) scaled readings are (reading − center) / width, cut at ±50
     width: FloatArray  # (p,)
-    judged: BoolArray  # (p,) false for settings and constants: they explain others and are never evidence themselves
-    still: BoolArray  # (p,) columns that never moved in the rows learnt from
+    scored: BoolArray  # (p,) false for settings and constants: they explain others and are never evidence themselves
+    still: BoolArray  # (p,) columns that never moved in the rows fitted to
     seldom: BoolArray  # (p,) columns at one value in nine of ten rows, such as a pump that hardly ever runs
 
     @property
     def leads(self) -> BoolArray:
         """(p,) scored sensors that may be the largest of a row; a column that seldom moves supports these."""
-        return self.judged & ~self.seldom
+        return self.scored & ~self.seldom
 
     def only(self, columns: BoolArray) -> Scale:
         """Return the scale of some columns."""
@@ -60,7 +60,7 @@ def learn_scale(X: FloatArray, starts: BoolArray) -> Scale:
 
     >>> rng = np.random.default_rng(0)
     >>> X = np.column_stack([rng.normal(20, 2, 200), np.repeat([1.0, 2.0], 100), np.full(200, 5.0)])
-    >>> learn_scale(X, np.arange(200) == 0).judged  # a sensor, a set point, a constant
+    >>> learn_scale(X, np.arange(200) == 0).scored  # a sensor, a set point, a constant
     array([ True, False, False])
     """
     found = each_column(_scale_of, (X,), starts)
@@ -78,11 +78,11 @@ def _scale_of(column: FloatArray, starts: BoolArray) -> tuple[float, float, bool
     width = (high - low) / 3.29  # the standard deviation, for a normal distribution
     width = width if width > 1e-3 * spread else spread
     constant = bottom == top or not width > 0  # rounding may let a constant column seem to vary
-    judged = not constant and not changes_seldom(column, starts)
+    scored = not constant and not changes_seldom(column, starts)
     known = column[np.isfinite(column)]
     seldom = bool((known == center).sum() >= _SELDOM_MOVES * len(known))  # what most readings are, their median is
     width = 1.0 if constant else float(width / shrink)
-    return float(center / shrink), width, judged, bool(constant), seldom
+    return float(center / shrink), width, scored, bool(constant), seldom
 
 
 def changes_seldom(column: FloatArray, starts: BoolArray) -> bool:

@@ -3,7 +3,7 @@
 All ridge regressions come from one inverse. With P the inverse of the covariance of the scaled readings plus a ridge,
 the residual of sensor j in a row z, predicted from all other sensors, is [P(z − μ)]_j / P_jj. A missing reading is
 integrated out exactly: it takes its expected value given the readings that are there, and has no residual. The others
-of its row are predicted worse without it, so where residuals are judged they are divided by how much worse.
+of its row are predicted worse without it, so where residuals are scored they are divided by how much worse.
 
 Rows rebuilt as WH have residuals too small where a reading has a large part in its own rebuilt value: it is divided by
 1 − leverage.
@@ -48,9 +48,9 @@ class LeaveOneOut:
 
     def comparable(self, Z: FloatArray) -> FloatArray:
         """Return residuals, each divided by its usual spread in rows with the same holes over that without holes."""
-        return self.judge(Z)[0]
+        return self.score(Z)[0]
 
-    def judge(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def score(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return `comparable` and `fill` of the same rows at once."""
         return self._predict(Z, comparable=True)
 
@@ -80,7 +80,7 @@ class LeaveOneOut:
         return found, filled
 
     def _complete(self, Z: FloatArray, missing: BoolArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return deviations from the mean without holes, the divisors of [P(z − μ)]_j, and `judge`'s, each (n, p)."""
+        """Return deviations from the mean without holes, the divisors of [P(z − μ)]_j, and `score`'s, each (n, p)."""
         P, deviations = self.precision, Z - self.mean
         divisors, wider = np.tile(P.diagonal(), (len(Z), 1)), np.ones(Z.shape)
         deviations[missing] = 0.0

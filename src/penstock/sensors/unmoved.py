@@ -1,6 +1,6 @@
-"""Columns that never moved in the rows learnt from: that one moves later is news, and says which column it is.
+"""Columns that never moved in the rows fitted to: that one moves later is news, and says which column it is.
 
-Nothing can be predicted of such a column, or from it, so models of the others are learnt without it. It keeps its place
+Nothing can be predicted of such a column, or from it, so models of the others are fitted without it. It keeps its place
 among the inputs, and each reading is compared with its level. The first time counts most, and a level that stays is
 known after a while.
 """
@@ -14,7 +14,7 @@ from penstock._types import FloatArray
 EVIDENCE = 10.0  # of a large move; 1 is the edge of what is usual
 _ROUNDING, _LARGE = 1e-3, 0.3  # of the level: less is no move, and more a large one
 _ROUNDING_AT_ZERO = 1e-6
-_ABOVE_ALL = 3.0  # spreads by which a large move scores above the highest row learnt from
+_ABOVE_ALL = 3.0  # spreads by which a large move scores above the highest row fitted to
 _LONGEST = 180  # rows for which a column may be away and be news
 
 
@@ -55,6 +55,6 @@ def follow_moves(sizes: FloatArray, state: FloatArray) -> FloatArray:
     return np.where(lasted <= _LONGEST, sizes / np.maximum(excursion, 1.0), 0.0)
 
 
-def score_of_news(as_new: FloatArray) -> float:
-    """Return the score of a large move: it never happened in the rows learnt from, so it is above all of these."""
-    return max(float(as_new.max(initial=0.0)), 0.0) + _ABOVE_ALL
+def score_of_news(out_of_sample: FloatArray) -> float:
+    """Return the score of a large move: it never happened in the rows fitted to, so it is above all of these."""
+    return max(float(out_of_sample.max(initial=0.0)), 0.0) + _ABOVE_ALL

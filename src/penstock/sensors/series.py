@@ -1,8 +1,8 @@
-"""Judge a series of readings: learn from rows in order of time, score them two-sided, score later rows trailing.
+"""Score a series of readings: learn from rows in order of time, score them two-sided, score later rows trailing.
 
 A row's score is the largest surprise of up to three views: sensors that disagree with the others over time
 (`residuals`, `evidence`), a state of the plant that is new (`novelty`), and, where sensors explain each other little or
-there is only one, readings that are unlike all earlier ones. How much a new state counts is learnt (`Blend`). Each
+there is only one, readings that are unlike all earlier ones. How much a new state counts is fitted (`Blend`). Each
 surprise is measured in spreads of the view's own maxima over blocks of time: 0 is the usual maximum of a block.
 """
 
@@ -26,9 +26,9 @@ from penstock.sensors.evidence import (
     Surprise,
     TimeLayer,
     calibrate,
-    judge_both_sides,
     learn_surprise,
     learn_time_layer,
+    score_both_sides,
     trailing_blocks,
     trailing_channels,
 )
@@ -42,8 +42,8 @@ _LEAST_WEIGHT, _HANDICAP = 0.25, 4 / 3  # of a new state that no sensor contradi
 _AFTERWARDS = 1.5  # over 1 − weight: what came before may add to what came before and after
 _CALM_TAIL, _BURSTY_TAIL = 2.4, 2.55  # `BothSides.tail` of residuals without bursts, and with: full weight then
 _PASSES = 3
-_SET_ASIDE = 0.05  # of the rows, the highest, are not learnt from in the next pass
-_FOLDS = 10  # contiguous blocks, each judged by a model of the others, for the calibration of later rows
+_SET_ASIDE = 0.05  # of the rows, the highest, are not fitted to in the next pass
+_FOLDS = 10  # contiguous blocks, each scored by a model of the others, for the calibration of later rows
 _WELL_EXPLAINED = 0.95  # median share of variance; below, readings are also compared with earlier ones
 
 
@@ -110,7 +110,7 @@ class Past:
         """Return the surprise at rows that follow the training rows; `state` goes on from row to row."""
         found = np.empty_like(Z)
         compare_with_past(Z, self.least, self.floors, state.moments, found)
-        return self.surprise.apply(self.calibration.judge(trailing_channels(found, spacing, state.means, HORIZONS))[0])
+        return self.surprise.apply(self.calibration.score(trailing_channels(found, spacing, state.means, HORIZONS))[0])
 
 
 @dataclass
@@ -133,8 +133,8 @@ class SeriesState:
 
 
 @dataclass(frozen=True)
-class Judgement:
-    """Scores of rows (n,), and the evidence of each sensor (n, p): 1 at the edge of what is usual, 0 if not judged."""
+class SeriesScores:
+    """Scores of rows (n,), and the evidence of each sensor (n, p): 1 at the edge of what is usual, 0 if not scored."""
 
     scores: FloatArray
     evidence: FloatArray
@@ -149,7 +149,7 @@ class ResidualState:
 
 
 class SeriesModel(ABC):
-    """What was learnt from a series, whatever the source of residuals."""
+    """What was fitted to a series, whatever the source of residuals."""
 
     scale: Scale
     clock: Clock
@@ -160,11 +160,11 @@ class SeriesModel(ABC):
         """Return the state of a series that begins after the training rows."""
 
     @abstractmethod
-    def score(self, X: FloatArray, state: Any, time: FloatArray | None = None, runs: Any = None) -> Judgement:
+    def score(self, X: FloatArray, state: Any, time: FloatArray | None = None, runs: Any = None) -> SeriesScores:
         """Score rows that follow those already seen in `state`; the same for any cut of a series into pieces."""
 
     @abstractmethod
-    def score_alone(self, X: FloatArray) -> FloatArray:
+    def score_single_rows(self, X: FloatArray) -> FloatArray:
         """Score rows without history, each by itself: as the first row of a series that moves as usual."""
 
     @abstractmethod
@@ -183,7 +183,7 @@ class SeriesModel(ABC):
 
 @dataclass(frozen=True)
 class SensorModel(SeriesModel):
-    """What was learnt from a series; scores later rows with a `SeriesState`."""
+    """What was fitted to a series; scores later rows with a `SeriesState`."""
 
     scale: Scale
     clock: Clock
@@ -209,15 +209,17 @@ class SensorModel(SeriesModel):
             np.zeros((2, len(self.scale.center))),
         )
 
-    def score(self, X: FloatArray, state: SeriesState, time: FloatArray | None = None, runs: Any = None) -> Judgement:
+    def score(
+        self, X: FloatArray, state: SeriesState, time: FloatArray | None = None, runs: Any = None
+    ) -> SeriesScores:
         spacing = self.clock.follow(len(X), time, runs, state.last)
         Z = self._scaled(X)
-        residuals, filled = self.residuals.judge(Z)
-        own, evidence = self.layer.judge(residuals, filled, spacing, state.layer)
+        residuals, filled = self.residuals.score(Z)
+        own, evidence = self.layer.score(residuals, filled, spacing, state.layer)
         novelty = self.novelty.score(self._with_moves(filled, X), spacing, state.novelty)
         views = [] if self.single else [own]
         if self.past is not None:
-            views.append(self.past.score(Z[:, self.layer.judged].copy(), spacing, state.past))
+            views.append(self.past.score(Z[:, self.layer.scored].copy(), spacing, state.past))
         scores, watched = self.blend.combine(views, novelty), self.watched
         if watched.any():
             sizes, moves = self._moves(X), state.moves[:, watched]
@@ -226,16 +228,16 @@ class SensorModel(SeriesModel):
             evidence[:, watched] = EVIDENCE * news
             large = np.where(sizes == 1, news, 0.0).max(axis=1)
             scores = np.where(large > 0, np.maximum(scores, self.news * large), scores)
-        return Judgement(scores, evidence)
+        return SeriesScores(scores, evidence)
 
-    def score_alone(self, X: FloatArray) -> FloatArray:
+    def score_single_rows(self, X: FloatArray) -> FloatArray:
         # A column that never moved before says nothing here: a single row cannot tell news from a level that stays.
         residuals, filled = self.residuals_of(X)
-        own = self.layer.judge_alone(residuals)
-        return self.blend.combine([own], None if self.single else self.novelty.score_alone(filled))
+        own = self.layer.score_single_rows(residuals)
+        return self.blend.combine([own], None if self.single else self.novelty.score_single_rows(filled))
 
     def residuals_of(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return self.residuals.judge(self._scaled(X))
+        return self.residuals.score(self._scaled(X))
 
     def expected(self, X: FloatArray) -> FloatArray:
         Z = self._scaled(X)
@@ -267,12 +269,12 @@ class SensorModel(SeriesModel):
 
 
 @dataclass(frozen=True)
-class Learnt:
+class SeriesFit:
     """A model, what it says of its training rows, and how they score as if each were new."""
 
     model: SeriesModel
-    judgement: Judgement  # of the training rows, by what came before and after each
-    as_new: FloatArray  # (n,) their scores by what came before, by sensors' models of other blocks of time
+    scores: SeriesScores  # of the training rows, by what came before and after each
+    out_of_sample: FloatArray  # (n,) their scores by what came before, by sensors' models of other blocks of time
 
 
 def learn_series(
@@ -281,8 +283,8 @@ def learn_series(
     runs: Any,
     random: np.random.RandomState,
     explaining: IndexArray | None = None,
-) -> Learnt:
-    """Learn from rows in order of time and judge them.
+) -> SeriesFit:
+    """Learn from rows in order of time and score them.
 
     X : (n, p) readings; NaN where one is missing. Every column has a reading.
     time : (n,) time of each row in any unit; rows are taken as evenly spaced if None.
@@ -294,13 +296,13 @@ def learn_series(
     spacing = clock.follow(len(X), time, runs)
     scale = learn_scale(X, spacing.starts)
     if explaining is not None:
-        judged = ~scale.still
-        judged[explaining] = False
-        scale = replace(scale, judged=judged)
+        scored = ~scale.still
+        scored[explaining] = False
+        scale = replace(scale, scored=scored)
     if scale.still.all():  # nothing ever moved: score whatever moves later
         scale = replace(scale, still=np.zeros_like(scale.still))
-    if not scale.judged.any():  # nothing but settings and constants: judge what moves at all
-        scale = replace(scale, judged=~scale.still)
+    if not scale.scored.any():  # nothing but settings and constants: score what moves at all
+        scale = replace(scale, scored=~scale.still)
     if not scale.still.any():
         return _learn_moving(X, clock, spacing, scale, random)
     watched = scale.still.copy()
@@ -310,10 +312,10 @@ def learn_series(
     columns = fill_blocks(int(moving.sum()), partial(_take_columns, moving), X)
     found = _learn_moving(columns, clock, spacing, some, random)
     assert isinstance(found.model, SensorModel)
-    judgement = replace(
-        found.judgement, evidence=fill_blocks(X.shape[1], partial(_put_columns, moving), found.judgement.evidence)
+    scores = replace(
+        found.scores, evidence=fill_blocks(X.shape[1], partial(_put_columns, moving), found.scores.evidence)
     )
-    return Learnt(_with_unmoved(found.model, scale, watched), judgement, found.as_new)
+    return SeriesFit(_with_unmoved(found.model, scale, watched), scores, found.out_of_sample)
 
 
 def _take_columns(columns: BoolArray, X: FloatArray) -> FloatArray:
@@ -355,15 +357,17 @@ def _with_unmoved(model: SensorModel, scale: Scale, watched: BoolArray) -> Senso
         model,
         scale=scale,
         residuals=LeaveOneOut(put(model.residuals.mean), precision),
-        layer=replace(model.layer, judged=scale.judged, activity=activity),
+        layer=replace(model.layer, scored=scale.scored, activity=activity),
         novelty=novelty,
         watched=watched,
     )
 
 
-def _learn_moving(X: FloatArray, clock: Clock, spacing: Spacing, scale: Scale, random: np.random.RandomState) -> Learnt:
+def _learn_moving(
+    X: FloatArray, clock: Clock, spacing: Spacing, scale: Scale, random: np.random.RandomState
+) -> SeriesFit:
     """Learn from columns that move, given their scale."""
-    p, judged, leads = X.shape[1], scale.judged, scale.leads
+    p, scored, leads = X.shape[1], scale.scored, scale.leads
     Z = fill_blocks(p, scale.apply, X)
     lead_now = leads | _news_of_columns(Z, scale)
     kept, tail = np.ones(len(X), dtype=np.bool_), 0.0
@@ -377,32 +381,32 @@ def _learn_moving(X: FloatArray, clock: Clock, spacing: Spacing, scale: Scale, r
         filled = Z  # the copy is not needed any more
         R = fill_blocks(p, model.comparable, Z)
         complete = fill_blocks(p, model.fill, Z) if has_holes else Z
-        found = judge_both_sides(R, complete, spacing, kept, judged, lead_now)
+        found = score_both_sides(R, complete, spacing, kept, scored, lead_now)
         tail = found.tail if number == 0 else tail
         if number < _PASSES - 1:
             kept = found.scores <= np.quantile(found.scores, 1 - _SET_ASIDE)
-            filled = fill_blocks(p, partial(_with_expected_where_out, judged), complete, R, found.evidence)
+            filled = fill_blocks(p, partial(_with_expected_where_out, scored), complete, R, found.evidence)
             del R, found  # before those of the next pass are made
-    explained = float(np.median(np.array(each_column(_share_explained, (Z, R), kept))[judged]))
+    explained = float(np.median(np.array(each_column(_share_explained, (Z, R), kept))[scored]))
     del R
     set_stage("calibration")
     both, before = learn_surprise(found.scores).apply(found.scores), found.surprise_before()
-    evidence = found.evidence if judged.all() else fill_blocks(p, partial(_put_columns, judged), found.evidence)
+    evidence = found.evidence if scored.all() else fill_blocks(p, partial(_put_columns, scored), found.evidence)
     del found
     R = fill_blocks(p, partial(_residuals_by_fold, others), Z, _folds(len(Z)))
-    layer, as_new = learn_time_layer(R, complete, spacing, kept, judged, leads)
+    layer, out_of_sample = learn_time_layer(R, complete, spacing, kept, scored, leads)
     del R
     novelty, new, new_so_far = learn_novelty(complete, spacing, random)
-    past, moments, unlike = None, np.zeros((3, int(judged.sum()))), []
+    past, moments, unlike = None, np.zeros((3, int(scored.sum()))), []
     if p == 1 or explained < _WELL_EXPLAINED:
-        past, moments, surprises = _learn_past(Z, judged, lead_now, spacing)
+        past, moments, surprises = _learn_past(Z, scored, lead_now, spacing)
         unlike.append(surprises)
     blend = Blend(1.0, added=0.0) if p == 1 else learn_blend(tail, explained)
-    as_new = blend.combine(unlike if p == 1 else [as_new, *unlike], new_so_far)
-    news = score_of_news(as_new)
+    out_of_sample = blend.combine(unlike if p == 1 else [out_of_sample, *unlike], new_so_far)
+    news = score_of_news(out_of_sample)
     fitted = SensorModel(scale, clock, model, layer, novelty, past, moments, blend, scale.still, news)
-    judgement = Judgement(blend.combine([blend.own(both, before), *unlike], new), evidence)
-    return Learnt(fitted, judgement, as_new)
+    scores = SeriesScores(blend.combine([blend.own(both, before), *unlike], new), evidence)
+    return SeriesFit(fitted, scores, out_of_sample)
 
 
 def _news_of_columns(Z: FloatArray, scale: Scale) -> BoolArray:
@@ -411,7 +415,7 @@ def _news_of_columns(Z: FloatArray, scale: Scale) -> BoolArray:
     A relief valve that opens for the only time is news. Where several columns seldom move, that one of them does is
     none: healthy servers and spacecraft have many such columns.
     """
-    seldom = scale.seldom & scale.judged
+    seldom = scale.seldom & scale.scored
     if seldom.sum() != 1:
         return np.zeros_like(seldom)
     return seldom & np.array(each_column(_is_away_once, (Z,)), dtype=np.bool_)
@@ -423,9 +427,9 @@ def _is_away_once(column: FloatArray) -> bool:
 
 
 def _against_past(
-    least: float, floors: FloatArray, judged: BoolArray, moments: FloatArray, Z: FloatArray
+    least: float, floors: FloatArray, scored: BoolArray, moments: FloatArray, Z: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    readings, moments = Z[:, judged].copy(), moments.copy()
+    readings, moments = Z[:, scored].copy(), moments.copy()
     found = np.empty_like(readings)
     compare_with_past(readings, least, floors, moments, found)
     return found, moments
@@ -435,13 +439,13 @@ def _count_missing(Z: FloatArray) -> int:
     return int(np.isnan(Z).sum())
 
 
-def _with_expected_where_out(judged: BoolArray, Z: FloatArray, R: FloatArray, evidence: FloatArray) -> FloatArray:
+def _with_expected_where_out(scored: BoolArray, Z: FloatArray, R: FloatArray, evidence: FloatArray) -> FloatArray:
     """Return readings without holes in which those outside the usual are what the other sensors of the row expect.
 
-    So a fault of one sensor is not learnt, and what the others read meanwhile still is.
+    So a fault of one sensor is not fitted, and what the others read meanwhile still is.
     """
     filled = Z.copy()
-    for place, sensor in enumerate(np.flatnonzero(judged)):
+    for place, sensor in enumerate(np.flatnonzero(scored)):
         out = evidence[:, place] > 1.0
         filled[out, sensor] -= R[out, sensor]
     return filled
@@ -490,13 +494,13 @@ def _share_explained(readings: FloatArray, residuals: FloatArray, kept: BoolArra
 
 
 def _learn_past(
-    Z: FloatArray, judged: BoolArray, leads: BoolArray, spacing: Spacing
+    Z: FloatArray, scored: BoolArray, leads: BoolArray, spacing: Spacing
 ) -> tuple[Past, FloatArray, FloatArray]:
     """Learn how far readings are from all earlier ones; also return their moments (3, q) and the surprises (n,)."""
-    least, floors = float(max(30, len(Z) // 50)), 1e-3 * np.array(each_column(np.nanstd, (Z,)))[judged]
+    least, floors = float(max(30, len(Z) // 50)), 1e-3 * np.array(each_column(np.nanstd, (Z,)))[scored]
     q = len(floors)
-    found, moments = follow_blocks(q, partial(_against_past, least, floors, judged), np.zeros((3, q)), Z)
+    found, moments = follow_blocks(q, partial(_against_past, least, floors, scored), np.zeros((3, q)), Z)
     channels = trailing_blocks(found, spacing, HORIZONS)
-    calibration, scores = calibrate(channels, leads[judged], 0.75, np.inf)  # in most series blocks differ much
+    calibration, scores = calibrate(channels, leads[scored], 0.75, np.inf)  # in most series blocks differ much
     surprise = learn_surprise(scores)
     return Past(least, floors, calibration, surprise), moments, surprise.apply(scores)
