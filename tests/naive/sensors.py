@@ -123,14 +123,14 @@ def courses(values, starts):
 
 
 def time_layer(channels, leads, quantile=0.95):
-    """Channels per horizon, each (n, p) → one score per row.
+    """Channels per horizon, each (n, p) → two sizes per row: of many sensors and channels, and of the largest of all.
 
     A sensor that does not lead counts at most as much as the largest of those that do; all lead if none does.
 
     Ratios above 1 are taken to a power: 0.15 / log(third quartile of the block maxima / their median), from 0.5 to 1.
     """
     n, p = np.shape(channels[0])
-    squares = [0.0] * n
+    squares, highest = [0.0] * n, [0.0] * n
     for channel in channels:
         maxima = [block_maxima([channel[i][j] for i in range(n)]) for j in range(p)]
         by = [np.quantile(each, quantile) for each in maxima]
@@ -146,7 +146,20 @@ def time_layer(channels, leads, quantile=0.95):
             means = [sum(sorted(row)[::-1][:top]) / min(top, p) for row in ratios]
             scale = np.quantile(block_maxima(means), quantile) or 1.0
             squares = [total + (mean / scale) ** 2 for total, mean in zip(squares, means, strict=True)]
-    return [math.sqrt(total / (2 * len(channels))) for total in squares]
+            if top == 1:
+                highest = [max(before, mean / scale) for before, mean in zip(highest, means, strict=True)]
+    return [[math.sqrt(total / (2 * len(channels))), one] for total, one in zip(squares, highest, strict=True)]
+
+
+def largest_surprise(sizes):
+    """The larger of the surprises at the sizes of each row."""
+    return [max(pair) for pair in zip(*(surprise(list(column)) for column in zip(*sizes, strict=True)), strict=True)]
+
+
+def later_score(views):
+    """The largest view of a row, and of each other that is above 0 at most 5."""
+    first, *others = sorted(views, reverse=True)
+    return first + sum(min(max(view, 0.0), 5.0) for view in others)
 
 
 def surprise(scores):

@@ -16,6 +16,7 @@ from penstock.certainty import fit_episode_rate
 from penstock.sensors import LastRow, Spacing, evidence, learn_clock, learn_leave_one_out, learn_scale, learn_series
 from penstock.sensors._kernels import compare_with_past, take_out_slow_changes, third_nearest
 from penstock.sensors.novelty import RECENT, follow_course, group_references
+from penstock.sensors.series import Blend
 
 
 def plant(n=600, seed=0, p=6, fault=True):
@@ -89,14 +90,21 @@ def test_the_time_layer_is_its_slow_twin(n, p, seed):
         expected = [np.column_stack([slow(e.tolist(), starts.tolist(), h) for e in E.T]) for slow, h in kinds]
         np.testing.assert_allclose(np.array(channels), np.array(expected), atol=1e-12)
         found = np.zeros((n, p))
-        calibration, scores = evidence.calibrate(channels, leads, evidence=found)
+        calibration, sizes = evidence.calibrate(channels, leads, evidence=found)
         again, same = calibration.score(channels)
-        np.testing.assert_array_equal(again, scores)
+        np.testing.assert_array_equal(again, sizes)
         np.testing.assert_array_equal(same, found)
-        np.testing.assert_allclose(scores, naive.time_layer(expected, leads), atol=1e-9)
+        np.testing.assert_allclose(sizes, naive.time_layer(expected, leads), atol=1e-9)
         np.testing.assert_allclose(
-            evidence.learn_surprise(scores).apply(scores), naive.surprise(scores.tolist()), atol=1e-8
+            evidence.learn_surprise(sizes).apply(sizes), naive.largest_surprise(sizes.tolist()), atol=1e-8
         )
+
+
+@given(st.lists(st.floats(-9, 9), min_size=2, max_size=3), st.floats(0.25, 1.0))
+def test_what_views_say_together_is_their_slow_twin(views, weight):
+    state = weight * views[0] - (1 - weight) * 4 / 3
+    found = Blend(weight).combine_later([np.array([view]) for view in views[1:]], np.array(views[:1]))
+    np.testing.assert_allclose(found, [naive.later_score([state, *views[1:]])], atol=1e-12)
 
 
 @pytest.mark.kernels
@@ -252,7 +260,7 @@ def test_rates_of_episodes_are_their_slow_twin(n, seed, faults, later):
         assert rate is None
         return
     assert (rate.block, rate.blocks) == (block, n // block)
-    slow = naive.episode_rate(scores.tolist(), block, *((0.9, 0, 8.0) if later else (0.85, 3, 15.0)))
+    slow = naive.episode_rate(scores.tolist(), block, *((0.9, 0, 5.0) if later else (0.85, 3, 15.0)))
     np.testing.assert_allclose([rate.start, rate.rate, rate.spread, rate.tail], slow, rtol=1e-5)
     for score in (rate.start - 1, rate.start + rate.spread, rate.start + 5 * rate.spread):
         for rows in (n, 1):

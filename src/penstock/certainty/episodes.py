@@ -22,7 +22,8 @@ _MEMORY, _HIGH = 0.3, 0.9  # of the autocorrelation of "above this quantile"
 _LOW = 0.25  # quantile of the maxima at which the tail begins
 # By whether scores are of later rows: which share of the blocks is measured, not only counted; how many, at least, of
 # the highest are only counted; the power of the tail for very many blocks.
-_MEASURED, _ONLY_COUNTED, _TAIL = {True: 0.90, False: 0.85}, {True: 0, False: 3}, {True: 8.0, False: 15.0}
+_MEASURED, _ONLY_COUNTED = {True: 0.90, False: 0.85}, {True: 0, False: 3}
+_TAIL = {True: 5.0, False: 15.0}
 _PRIOR = 3.0  # blocks that the width of the body counts for in that of the tail
 _QUARTILES = 1.5725  # between the quartiles of Gumbel's distribution, in its slopes
 _LEAST_SPREAD = 0.05

@@ -27,7 +27,6 @@ from penstock.sensors import (
     TimeLayer,
     learn_clock,
     learn_scale,
-    learn_surprise,
     learn_time_layer,
     score_both_sides,
 )
@@ -261,7 +260,7 @@ class OverTime(SeriesDetector):
         kept = first <= np.quantile(first, 1 - _SET_ASIDE)
         found = score_both_sides(R, filled, spacing, kept, scored, leads)
         layer, out_of_sample = learn_time_layer(R, filled, spacing, kept, scored, leads)
-        scores = np.maximum(learn_surprise(found.scores).apply(found.scores), found.surprise_before())
+        scores = np.maximum(found.scores, found.surprise_before())
         model = OverTimeModel(detector, scale, clock, layer, usual)
         return SeriesFit(model, SeriesScores(scores, layer.on_all_sensors(found.evidence)), out_of_sample)
 

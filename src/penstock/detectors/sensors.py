@@ -142,7 +142,7 @@ class SeriesDetector(BaseDetector):
         >>> load[400:420, 2] += 0.4  # as large as the noise of some rows: seen because it lasts
         >>> detector = SensorDetector().fit(load)
         >>> int((detector.predict(load)[400:420] == -1).sum())
-        12
+        13
         >>> int((detector.scores_[400:420] > detector.threshold_).sum())
         20
         """

@@ -327,10 +327,10 @@ def follow_residuals(
     state: tuple[Array, Array, Array, Array],
     since: int,
     rows: int,
-    scores: Array,
+    sizes: Array,
     evidence: Array,
 ) -> tuple[int, int]:
-    """Scores (n,) and evidence (n, q) of rows by what came before.
+    """Sizes (n, 2), as `Calibration.score` gives them, and evidence (n, q) of rows by what came before.
 
     `shares` (2 + h, n) are the weights of new rows over 4 and 16 rows and over the horizons; `activity`, `calibration`
     and `scored` (q,), as numbers of columns, are parts of a `TimeLayer`. `state` is the last place (d,), the means of
@@ -353,7 +353,7 @@ def follow_residuals(
             E[i, k] = residuals[i, j] / sqrt(max(variances[i, j], floors[j]))
     rows = take_out_slow_changes(E, runs, levels, rows, E)
     channel, tops = np.empty((n, q)), np.empty((n, 5))
-    scores[:] = 0.0
+    sizes[:] = 0.0
     for h in range(len(by)):
         if h < len(by) - 1:
             moving_means(E, starts, shares[2 + h], horizons[h], channel)
@@ -366,9 +366,10 @@ def follow_residuals(
             for k in range(5):
                 five += tops[i, k]
             one, five = tops[i, 0] / usual_tops[h, 0], five / min(5, q) / usual_tops[h, 1]
-            scores[i] += one * one + five * five
+            sizes[i, 0] += one * one + five * five
+            sizes[i, 1] = max(sizes[i, 1], one)
     for i in range(n):
-        scores[i] = sqrt(scores[i] / usual_tops.size)
+        sizes[i, 0] = sqrt(sizes[i, 0] / usual_tops.size)
     return since, rows
 
 

@@ -165,18 +165,18 @@ class Calibration:
     leads: BoolArray  # (p,) sensors that may be a row's largest; others count at most as much as the largest of these
 
     def score(self, channels: Iterable[FloatArray]) -> tuple[FloatArray, FloatArray]:
-        """Return one score per row (n,) and the evidence of each sensor (n, p) from the channels, each (n, p).
+        """Return two sizes of each row (n, 2) and the evidence of each sensor (n, p) from the channels, each (n, p).
 
         Evidence is the largest channel of a sensor: 1 at the edge of what is usual.
         """
-        total: Any = 0.0
+        sizes: Any = None
         evidence: Any = None
         fitted = zip(self.channels, self.powers, self.edges, self.tops, strict=True)
         for channel, (by, powers, edges, tops) in zip(channels, fitted, strict=True):
             evidence = np.zeros(channel.shape) if evidence is None else evidence
-            total = total + _squares(_largest(by, powers, edges, self.leads, channel, evidence), tops)
+            sizes = _add_sizes(sizes, _largest(by, powers, edges, self.leads, channel, evidence), tops)
             del channel  # before the next one is made
-        return np.sqrt(total / self.tops.size), evidence
+        return _mean_sizes(sizes, self.tops), evidence
 
 
 def calibrate(
@@ -195,10 +195,10 @@ def calibrate(
 
     evidence : (n, p) takes the evidence of the sensors, as `Calibration.score` gives it; it begins as 0.
 
-    Returns also the scores (n,) of the training rows, as `Calibration.score` gives them.
+    Returns also the sizes (n, 2) of the training rows, as `Calibration.score` gives them.
     """
     by, powers, edges, tops = [], [], [], []
-    total: Any = 0.0
+    sizes: Any = None
     leads = leads if leads.any() else ~leads
     for channel in channels:
         middle, third, wanted = np.quantile(_channel_maxima(channel), [0.5, 0.75, quantile], axis=0)
@@ -212,10 +212,10 @@ def calibrate(
         largest = join_blocks(work, channel, channel if evidence is None else evidence)
         usual = np.quantile(block_maxima(largest), quantile, axis=0)
         tops.append(np.where(usual > 0, usual, 1.0))
-        total = total + _squares(largest, tops[-1])
+        sizes = _add_sizes(sizes, largest, tops[-1])
         del channel  # before the next one is made
     calibration = Calibration(np.array(by), np.array(powers), np.array(edges), np.array(tops), leads)
-    return calibration, np.sqrt(total / calibration.tops.size)
+    return calibration, _mean_sizes(sizes, calibration.tops)
 
 
 def trailing_channels(
@@ -298,21 +298,24 @@ def _rows_remembered(share: float) -> int:
 
 @dataclass(frozen=True)
 class Surprise:
-    """Where the logarithms of a score's block maxima lie: their median and their spread, at least 0.1."""
+    """Where the logarithms of block maxima of a row's sizes lie: their medians, and their spreads of at least 0.1."""
 
-    median: float
-    spread: float
+    median: FloatArray  # (number of sizes,)
+    spread: FloatArray
 
-    def apply(self, scores: FloatArray) -> FloatArray:
-        """Return how far scores stand above the usual block maximum, in spreads of block maxima."""
-        return (np.log(np.maximum(scores, _SMALLEST)) - self.median) / self.spread
+    def apply(self, sizes: FloatArray) -> FloatArray:
+        """Return how far a row stands above the usual block maximum, in spreads of block maxima, by its largest size.
+
+        sizes : (n, number of sizes).
+        """
+        return np.asarray(((np.log(np.maximum(sizes, _SMALLEST)) - self.median) / self.spread).max(axis=1))
 
 
-def learn_surprise(scores: FloatArray) -> Surprise:
-    """Learn from the scores of training rows in order of time."""
-    maxima = np.log(np.maximum(block_maxima(scores[:, None])[:, 0], _SMALLEST))
-    median = float(np.median(maxima))
-    return Surprise(median, max(0.1, 1.4826 * float(np.median(np.abs(maxima - median)))))
+def learn_surprise(sizes: FloatArray) -> Surprise:
+    """Learn from the sizes (n, number of sizes) of training rows in order of time."""
+    maxima = np.log(np.maximum(block_maxima(sizes), _SMALLEST))
+    median = np.median(maxima, axis=0)
+    return Surprise(median, np.maximum(0.1, 1.4826 * np.median(np.abs(maxima - median), axis=0)))
 
 
 @dataclass
@@ -351,7 +354,7 @@ class TimeLayer:
         residuals, Z : (n, p) residuals, and scaled readings without holes.
         state : goes on from row to row.
         """
-        scores, evidence = np.empty(len(Z)), np.zeros((len(Z), len(self._columns)))
+        sizes, evidence = np.empty((len(Z), 2)), np.zeros((len(Z), len(self._columns)))
         moved, usual = self.activity, self.calibration
         since, rows = follow_residuals(
             residuals,
@@ -366,11 +369,11 @@ class TimeLayer:
             (state.activity.last, state.activity.means, state.means, state.levels),
             state.activity.since,
             state.rows,
-            scores,
+            sizes,
             evidence,
         )
         state.activity.since, state.rows = int(since), int(rows)
-        return self.surprise.apply(scores), self.on_all_sensors(evidence)
+        return self.surprise.apply(sizes), self.on_all_sensors(evidence)
 
     @cached_property
     def _columns(self) -> IndexArray:
@@ -380,8 +383,8 @@ class TimeLayer:
         """Return the surprise (n,) at rows without history, each as if the plant had moved as usual before it."""
         E = np.abs(residuals / self.activity.spread(np.ones((1, 6))))[:, self.scored].copy()
         sizes = np.minimum(E, _LARGEST_SIZE) / np.sqrt(_SIZE_HORIZON)
-        scores, _ = self.calibration.score([*(E / horizon for horizon in TRAILING_HORIZONS), sizes])
-        return self.surprise.apply(scores)
+        found, _ = self.calibration.score([*(E / horizon for horizon in TRAILING_HORIZONS), sizes])
+        return self.surprise.apply(found)
 
     def on_all_sensors(self, evidence: FloatArray) -> FloatArray:
         """Return the evidence of scored sensors (n, q) as that of all (n, p): 0 for the others."""
@@ -405,9 +408,9 @@ def learn_time_layer(
     E = standardise(residuals, Z, spacing, activity, scored)
     q = int(scored.sum())
     E, _ = follow_blocks(q, _without_slow_changes, (_first_levels(q), 0), E, spacing.runs)
-    calibration, scores = calibrate(later_channels(E, spacing), leads[scored], _LATER_QUANTILE)
-    surprise = learn_surprise(scores)
-    return TimeLayer(scored, activity, calibration, surprise), surprise.apply(scores)
+    calibration, sizes = calibrate(later_channels(E, spacing), leads[scored], _LATER_QUANTILE)
+    surprise = learn_surprise(sizes)
+    return TimeLayer(scored, activity, calibration, surprise), surprise.apply(sizes)
 
 
 def _first_levels(q: int) -> FloatArray:
@@ -427,6 +430,7 @@ def _without_slow_changes(
 class BothSides:
     """What residuals say of training rows by what came before and after each.
 
+    scores : how far a row stands above the usual, as `Surprise` has it.
     residuals : in units of the spread that is usual when the plant moves as it does.
     tail : of the median sensor, the 0.99 quantile of its residuals over the third quartile: 2.24 for normal noise, more
         where bursts are usual. NaN where rows were set aside.
@@ -441,8 +445,8 @@ class BothSides:
 
     def surprise_before(self) -> FloatArray:
         """Return the surprise (n,) by what came before each row alone, in the channels of later rows."""
-        _, scores = calibrate(later_channels(self.residuals, self.spacing), self.leads)
-        return learn_surprise(scores).apply(scores)
+        _, sizes = calibrate(later_channels(self.residuals, self.spacing), self.leads)
+        return _by_many(sizes)
 
 
 def score_both_sides(
@@ -452,12 +456,17 @@ def score_both_sides(
     activity = learn_activity(Z, residuals, spacing, kept)
     E, leads = standardise(residuals, Z, spacing, activity, scored), leads[scored]
     evidence = fill_blocks(E.shape[1], np.zeros_like, E)
-    _, scores = calibrate(two_sided_channels(E, spacing), leads, evidence=evidence)
+    _, sizes = calibrate(two_sided_channels(E, spacing), leads, evidence=evidence)
     tail = np.nan
     if kept.all():  # faults make the tail where they are not fitted to
         tails = [np.quantile(np.abs(column), [0.75, 0.99]) for column in _some_rows(E).T]
         tail = float(np.median([extreme / max(high, _SMALLEST) for high, extreme in tails]))
-    return BothSides(scores, evidence, tail, E, spacing, leads)
+    return BothSides(_by_many(sizes), evidence, tail, E, spacing, leads)
+
+
+def _by_many(sizes: FloatArray) -> FloatArray:
+    """Return the surprise by the first size alone: one sensor's largest channel in a record tells faults less well."""
+    return learn_surprise(sizes[:, :1]).apply(sizes[:, :1])
 
 
 def standardise(
@@ -518,6 +527,19 @@ def _largest(
     return np.column_stack([tops[:, 0], tops.sum(axis=1) / min(5, channel.shape[1])])
 
 
-def _squares(largest: FloatArray, tops: FloatArray) -> FloatArray:
-    """Return the sum of squares (n,) of the means of the largest sensors, each divided by what is usual."""
-    return np.asarray(((largest / tops) ** 2).sum(axis=1))
+def _add_sizes(sizes: FloatArray | None, largest: FloatArray, tops: FloatArray) -> FloatArray:
+    """Return the sum of squares of the largest sensor and of the five, and the largest sensor, of channels so far.
+
+    sizes : (n, 2) of the channels before; None at the first. Each channel is divided by what is usual.
+    """
+    relative = largest / tops
+    found = np.column_stack([(relative**2).sum(axis=1), relative[:, 0]])
+    if sizes is not None:
+        found[:, 0] += sizes[:, 0]
+        np.maximum(found[:, 1], sizes[:, 1], out=found[:, 1])
+    return found
+
+
+def _mean_sizes(sizes: FloatArray, tops: FloatArray) -> FloatArray:
+    """Return the root of the mean of squares, for many sensors and channels, and the largest sensor in any: (n, 2)."""
+    return np.column_stack([np.sqrt(sizes[:, 0] / tops.size), sizes[:, 1]])

@@ -59,7 +59,7 @@ class Novelty:
         relative, shares = np.empty(len(Z)), spacing.shares_over((self.horizon,))[0]
         known = self.center, self.directions, self._groups, self.places
         follow_states(Z, spacing.starts, shares, known, SLOW, self.usual, (state.mean, state.level), relative)
-        return self.surprise.apply(relative)
+        return self.surprise.apply(relative[:, None])
 
     def _news(self, Z: FloatArray, spacing: Spacing, state: NoveltyState) -> FloatArray:
         """Return readings with those of columns that did not move less their mean over the last rows.
@@ -87,7 +87,7 @@ class Novelty:
 
     def score_single_rows(self, Z: FloatArray) -> FloatArray:
         """Return the surprise at rows without history."""
-        return self.surprise.apply(self.distances(Z, np.full(len(Z), _NEW)) / self.usual)
+        return self.surprise.apply(self.distances(Z, np.full(len(Z), _NEW))[:, None] / self.usual)
 
     def distances(self, Z: FloatArray, places: np.ndarray) -> FloatArray:
         """Return the distance of each row without holes to its third nearest reference outside its time zone."""
@@ -142,13 +142,15 @@ def learn_novelty(
     references = np.empty((len(places), directions.shape[1]))
     multiply_rows(np.ascontiguousarray(take_rows(Z, places) - center), directions, references)
     zone, constant = int(_ZONE * len(Z)), np.diag(covariance) < _MOVES
-    found = Novelty(center, directions, references, places, zone, 0.0, Surprise(0.0, 1.0), constant, horizon, column)
+    none = Surprise(np.zeros(1), np.ones(1))
+    found = Novelty(center, directions, references, places, zone, 0.0, none, constant, horizon, column)
     distances = join_blocks(found.distances, Z, np.arange(len(Z)))
     usual = max(float(np.median(distances)), 1e-12)
-    relative = _relative(distances, spacing, usual, horizon)
+    relative = _relative(distances, spacing, usual, horizon)[:, None]
     surprise = learn_surprise(relative)
     surprise = replace(surprise, spread=discount * surprise.spread)
-    smaller = np.minimum(relative, _relative(distances[::-1].copy(), spacing.reversed(), usual, horizon)[::-1])
+    backwards = _relative(distances[::-1].copy(), spacing.reversed(), usual, horizon)[::-1]
+    smaller = np.minimum(relative, backwards[:, None])
     novelty = replace(found, usual=usual, surprise=surprise)
     return novelty, learn_surprise(smaller).apply(smaller) / discount, surprise.apply(relative)
 

@@ -42,24 +42,24 @@ _FIELDS: dict[type, dict[str, Any]] = {
     LeaveOneOut: {"mean": "p", "precision": "p p"},
     Activity: {"center": "p", "directions": "p a", "typical": "6 >0", "coefficients": "6 r", "floors": "r >0"},
     Calibration: {"channels": "h q", "edges": "h q", "tops": "h 2 >0", "powers": "h q", "leads": "q bool"},
-    Surprise: {"median": float, "spread": float},
+    Surprise: {"median": "s", "spread": "s"},
     TimeLayer: {
         "scored": "r bool",
         "activity": Activity,
         "calibration": (Calibration, _LATER),
-        "surprise": Surprise,
+        "surprise": (Surprise, {"s": 2}),
     },
     Novelty: {
         "center": "c", "directions": "c d", "references": "m d", "places": "m int", "zone": int, "usual": float,
-        "surprise": Surprise, "constant": "c bool", "horizon": int, "column": int,
+        "surprise": (Surprise, {"s": 1}), "constant": "c bool", "horizon": int, "column": int,
     },
-    Past: {"least": float, "floors": "q", "calibration": (Calibration, _EARLIER), "surprise": Surprise},
+    Past: {"least": float, "floors": "q", "calibration": (Calibration, _EARLIER), "surprise": (Surprise, {"s": 2})},
     SensorModel: {
         "scale": Scale, "clock": Clock, "residuals": LeaveOneOut, "layer": TimeLayer, "novelty": Novelty,
         "past": ("?", Past), "past_moments": "3 q", "blend": Blend,
         "watched": "p bool", "news": float,
     },
-    Blend: {"weight": float, "added": float, "most": float},
+    Blend: {"weight": float, "added": float},
     EpisodeRate: {"block": int, "blocks": int, "start": float, "rate": float, "spread": float, "tail": float},
     ActivityState: {"last": "a", "means": "2 1", "since": int},
     LayerState: {"means": "h q", "activity": ActivityState, "levels": "2 q", "rows": int},
@@ -77,8 +77,7 @@ _LEAST_OF: dict[tuple[type, str], float] = {
     (Novelty, "horizon"): 1, (Novelty, "column"): -1,
     (Surprise, "median"): -_LARGEST, (Surprise, "spread"): 1e-3, (Novelty, "usual"): 1e-13, (Past, "least"): 1.0,
     (EpisodeRate, "block"): 1, (EpisodeRate, "rate"): 1e-6, (EpisodeRate, "spread"): 1e-3, (EpisodeRate, "tail"): 0.1,
-    (Calibration, "powers"): 1e-3, (Blend, "weight"): 0.0,
-    (Blend, "added"): 0.0, (Blend, "most"): 0.0,
+    (Calibration, "powers"): 1e-3, (Blend, "weight"): 0.0, (Blend, "added"): 0.0,
 }  # fmt: skip
 _IN_UNITS_OF_USERS = (Scale, Clock, LastRow, EpisodeRate)
 
@@ -86,8 +85,8 @@ _IN_UNITS_OF_USERS = (Scale, Clock, LastRow, EpisodeRate)
 def pack(record: Any) -> Any:
     """Return a record of this room as nested dicts of numbers and arrays.
 
-    >>> pack(Surprise(1.0, 0.5))
-    {'median': 1.0, 'spread': 0.5}
+    >>> pack(Surprise(np.array([1.0]), np.array([0.5])))
+    {'median': array([1.]), 'spread': array([0.5])}
     """
     if not is_dataclass(record):
         return record.item() if isinstance(record, np.generic) else record

@@ -37,7 +37,8 @@ from penstock.sensors.readings import Clock, LastRow, Scale, Spacing, learn_cloc
 from penstock.sensors.residuals import RIDGE, LeaveOneOut, from_sums, learn_leave_one_out, weighted_sums
 from penstock.sensors.unmoved import EVIDENCE, follow_moves, score_of_news, size_of_moves
 
-_ADDED, _MOST_ADDED = 0.5, 3.0  # of the surprise at a state that is new is added, counted up to this
+_ADDED, _MOST_ADDED = 0.5, 3.0  # of the surprise at a new state, counted up to this, for rows fitted to
+_MOST_LATER = 5.0  # of the surprise of a view that is not the largest, for later rows
 _LEAST_WEIGHT, _HANDICAP = 0.25, 4 / 3  # of a new state that no sensor contradicts
 _AFTERWARDS = 1.5  # over 1 − weight: what came before may add to what came before and after
 _CALM_TAIL, _BURSTY_TAIL = 2.4, 2.55  # `BothSides.tail` of residuals without bursts, and with: full weight then
@@ -53,16 +54,18 @@ class Blend:
 
     Where sensors explain each other and their residuals are calm, a new state that no sensor contradicts is seldom a
     fault (a flood, a test). Where residuals come in bursts, or sensors explain each other little, it is what there is.
-    With s the largest surprise of the other views, ν that at the state and w the weight, the score of a row is
-    max(s, wν − (1 − w)·4/3) + w·added·min(max(ν, 0), most).
+    With ν the surprise at the state and w the weight, it says wν − (1 − w)·4/3.
+
+    A later row scores what its views say together: the largest of them, and of each other that is above 0, the usual
+    maximum of a block, at most 5. A row that was fitted to scores the largest of them, and w/2·min(max(ν, 0), 3):
+    faults are among the rows that say what is usual, so that views that agree there say less.
 
     Where a new state counts little, so does what came before a training row alone: after the end of a fault it still
     says that the fault is there, and what comes after the row does not.
     """
 
     weight: float  # 0.25 to 1
-    added: float = _ADDED
-    most: float = _MOST_ADDED
+    added: float = _ADDED  # 0 for a single sensor, whose states are courses
 
     def own(self, both: FloatArray, before: FloatArray) -> FloatArray:
         """Return the surprise at training rows (n,) from that by what came before and after, and by what came before.
@@ -75,19 +78,32 @@ class Blend:
         most = np.inf if self.weight >= 1 else _AFTERWARDS / (1 - self.weight)
         return np.maximum(both, np.minimum(before, both + most))
 
-    def combine(self, views: list[FloatArray], novelty: FloatArray | None) -> FloatArray:
-        """Return the score of each row (n,) from its surprises by each view; None if no state is compared.
+    def combine(self, views: list[FloatArray], novelty: FloatArray) -> FloatArray:
+        """Return the score of each row that was fitted to (n,) from its surprises by each view.
 
         >>> Blend(0.25).combine([np.array([2.0, -2.0])], np.array([4.0, 8.0]))
         array([2.375, 1.375])
         >>> Blend(1.0).combine([np.array([2.0, -2.0])], np.array([4.0, 8.0]))
         array([5.5, 9.5])
         """
+        largest: FloatArray = reduce(np.maximum, [*views, self._state(novelty)])
+        return largest + self.weight * self.added * np.clip(novelty, 0.0, _MOST_ADDED)
+
+    def combine_later(self, views: list[FloatArray], novelty: FloatArray) -> FloatArray:
+        """Return the score of each later row (n,) from its surprises by each view.
+
+        >>> Blend(0.25).combine_later([np.array([2.0, -2.0])], np.array([4.0, 8.0]))
+        array([2., 1.])
+        >>> Blend(1.0).combine_later([np.array([2.0, -2.0])], np.array([9.0, -8.0]))
+        array([11., -2.])
+        """
+        views = [*views, self._state(novelty)]
         largest: FloatArray = reduce(np.maximum, views)
-        if novelty is None:
-            return largest
-        largest = np.maximum(largest, self.weight * novelty - (1 - self.weight) * _HANDICAP)
-        return largest + self.weight * self.added * np.clip(novelty, 0.0, self.most)
+        together: FloatArray = reduce(np.add, (np.clip(view, 0.0, _MOST_LATER) for view in views))
+        return largest + together - np.clip(largest, 0.0, _MOST_LATER)
+
+    def _state(self, novelty: FloatArray) -> FloatArray:
+        return self.weight * novelty - (1 - self.weight) * _HANDICAP
 
 
 def learn_blend(tail: float, explained: float) -> Blend:
@@ -220,7 +236,7 @@ class SensorModel(SeriesModel):
         views = [] if self.single else [own]
         if self.past is not None:
             views.append(self.past.score(Z[:, self.layer.scored].copy(), spacing, state.past))
-        scores, watched = self.blend.combine(views, novelty), self.watched
+        scores, watched = self.blend.combine_later(views, novelty), self.watched
         if watched.any():
             sizes, moves = self._moves(X), state.moves[:, watched]
             news = follow_moves(sizes, moves)
@@ -234,7 +250,7 @@ class SensorModel(SeriesModel):
         # A column that never moved before says nothing here: a single row cannot tell news from a level that stays.
         residuals, filled = self.residuals_of(X)
         own = self.layer.score_single_rows(residuals)
-        return self.blend.combine([own], None if self.single else self.novelty.score_single_rows(filled))
+        return own if self.single else self.blend.combine_later([own], self.novelty.score_single_rows(filled))
 
     def residuals_of(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         return self.residuals.score(self._scaled(X))
@@ -390,7 +406,7 @@ def _learn_moving(
     explained = float(np.median(np.array(each_column(_share_explained, (Z, R), kept))[scored]))
     del R
     set_stage("calibration")
-    both, before = learn_surprise(found.scores).apply(found.scores), found.surprise_before()
+    both, before = found.scores, found.surprise_before()
     evidence = found.evidence if scored.all() else fill_blocks(p, partial(_put_columns, scored), found.evidence)
     del found
     R = fill_blocks(p, partial(_residuals_by_fold, others), Z, _folds(len(Z)))
@@ -402,7 +418,7 @@ def _learn_moving(
         past, moments, surprises = _learn_past(Z, scored, lead_now, spacing)
         unlike.append(surprises)
     blend = Blend(1.0, added=0.0) if p == 1 else learn_blend(tail, explained)
-    out_of_sample = blend.combine(unlike if p == 1 else [out_of_sample, *unlike], new_so_far)
+    out_of_sample = blend.combine_later(unlike if p == 1 else [out_of_sample, *unlike], new_so_far)
     news = score_of_news(out_of_sample)
     fitted = SensorModel(scale, clock, model, layer, novelty, past, moments, blend, scale.still, news)
     scores = SeriesScores(blend.combine([blend.own(both, before), *unlike], new), evidence)
@@ -501,6 +517,6 @@ def _learn_past(
     q = len(floors)
     found, moments = follow_blocks(q, partial(_against_past, least, floors, scored), np.zeros((3, q)), Z)
     channels = trailing_blocks(found, spacing, HORIZONS)
-    calibration, scores = calibrate(channels, leads[scored], 0.75, np.inf)  # in most series blocks differ much
-    surprise = learn_surprise(scores)
-    return Past(least, floors, calibration, surprise), moments, surprise.apply(scores)
+    calibration, sizes = calibrate(channels, leads[scored], 0.75, np.inf)  # in most series blocks differ much
+    surprise = learn_surprise(sizes)
+    return Past(least, floors, calibration, surprise), moments, surprise.apply(sizes)
