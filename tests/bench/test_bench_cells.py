@@ -23,11 +23,11 @@ from sklearn.neighbors import LocalOutlierFactor
 from sklearn.svm import OneClassSVM
 
 from penstock import KNNDistance, LoMST, SensorDetector
+from penstock._parameters import ParameterError
 from penstock.bench import Dataset, Method, Study, load_file, read_results, run_study
 from penstock.bench.cells import Cell, code_version, plan, run_cell
 from penstock.bench.methods import (
     OURS,
-    StudyError,
     build,
     find_class,
     fit_and_score,
@@ -181,9 +181,9 @@ def test_all_of_ours_can_be_found() -> None:
 @pytest.mark.parametrize(
     ("detector", "parameters", "message"),
     [
-        ("nsnmf", {}, r"no detector 'nsnmf'\. Did you mean NSNMF"),
+        ("nsnmf", {}, r"^detector: there is no 'nsnmf'\. Did you mean NSNMF"),
         ("qqqqqq", {}, r"Ours are Detector, GNMF.*import path"),
-        ("sklearn.ensemble.IsolationForrest", {}, r"Module sklearn\.ensemble has no 'IsolationForrest'"),
+        ("sklearn.ensemble.IsolationForrest", {}, r"module sklearn\.ensemble has no 'IsolationForrest'"),
         ("no_such_package.models.Detector", {}, "install what provides the module 'no_such_package'"),
         ("wants_peers.Detector", {}, r"pip install 'penstock\[peers\]'"),
         ("no_python.Detector", {}, r"no_python\.Detector cannot be imported: SyntaxError"),
@@ -198,7 +198,7 @@ def test_a_method_that_cannot_be_made(on_path: Path, detector: str, parameters: 
     (on_path / "wants_peers.py").write_text("import pyod.no_such_part")
     (on_path / "no_python.py").write_text("class Detector(:\n")
     (on_path / "refuses.py").write_text("class D:\n    def __init__(self, a=1): raise ValueError('a is odd')")
-    with pytest.raises(StudyError, match=message):
+    with pytest.raises(ParameterError, match=message):
         build(detector, parameters)
 
 
@@ -248,15 +248,15 @@ def test_scores_of_ours_and_of_pyod_are_taken_as_they_are(name: str, rows: np.nd
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"scores_": [1.0, np.nan, 2.0]}, "1 of 3 scores are not finite, the first in row 1"),
-        ({"decision_scores_": [1.0, 1.0, -np.inf]}, "1 of 3 scores are not finite, the first in row 2"),
+        ({"scores_": [1.0, np.nan, 2.0]}, "scores must be finite; 1 of 3 are not, the first in row 1"),
+        ({"decision_scores_": [1.0, 1.0, -np.inf]}, "scores must be finite; 1 of 3 are not, the first in row 2"),
         ({"scores_": [1.0, 2.0]}, r"one number per row, 3; they have shape \(2,\)"),
         ({"scores_": [[1.0], [2.0], [3.0]]}, r"one number per row, 3; they have shape \(3, 1\)"),
         ({}, "Giver has no scores that are known here"),
     ],
 )
 def test_wrong_scores_are_refused(given: dict[str, Any], message: str) -> None:
-    with pytest.raises(StudyError, match=message):
+    with pytest.raises(ParameterError, match=message):
         fit_and_score(Giver(**given), np.zeros((3, 1)), None)
 
 

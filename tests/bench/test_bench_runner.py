@@ -23,7 +23,6 @@ import pytest
 from bench_detectors import Place, fits, is_alive, made_place, wait_until, write_data
 
 from penstock import KNNDistance
-from penstock.bench.methods import StudyError
 from penstock.bench.results import (
     COLUMNS,
     MEASURES,
@@ -35,6 +34,7 @@ from penstock.bench.results import (
 )
 from penstock.bench.runner import Progress, run_study
 from penstock.bench.settings import Study
+from penstock.io import TableError
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and forks of POSIX")
 
@@ -386,7 +386,7 @@ def test_a_line_that_was_cut_off_is_dropped_and_overwritten(tmp_path: Path, left
 def test_a_damaged_line_is_named(tmp_path: Path, damage: bytes) -> None:
     line = json.dumps(some("a")).encode()
     (tmp_path / ROWS_FILE).write_bytes(b"\n".join([line, b" ", damage, line, b""]))
-    with pytest.raises(StudyError, match=r"rows\.jsonl, line 3: not the outcome of a cell.*delete the line"):
+    with pytest.raises(TableError, match=r"rows\.jsonl, line 3: not the outcome of a cell.*delete the line"):
         read_rows(tmp_path)
     (tmp_path / ROWS_FILE).write_bytes(b"\n".join([line, b" ", b"", line, b""]))
     assert list(read_rows(tmp_path)) == ["a"]

@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from penstock._parameters import ParameterError
 from penstock.bench import Method, load_file, parse_settings
-from penstock.bench.methods import StudyError, build
+from penstock.bench.methods import build
 from penstock.bench.settings import example_settings
 from penstock.io import TableError
 
@@ -51,7 +52,7 @@ WRONG = {
 
 @pytest.mark.parametrize(("text", "message"), WRONG.values(), ids=WRONG)
 def test_a_wrong_file_is_refused(text: str, message: str) -> None:
-    with pytest.raises(StudyError, match=message):
+    with pytest.raises(ParameterError, match=message):
         parse_settings(text, "here")
 
 
@@ -89,7 +90,7 @@ def test_only_some_methods() -> None:
         cut.options
         == "--method SNMF --method KNN --method SNMF " + " ".join(f"--method {path}" for path in paths) + " --seeds 2"
     )
-    with pytest.raises(StudyError, match=r"no method 'NMFF' in the study\. Did you mean 'NMF'"):
+    with pytest.raises(ParameterError, match=r"^method: there is no 'NMFF' in the study\. Did you mean 'NMF'"):
         study.only(methods=["NMFF"])
 
 

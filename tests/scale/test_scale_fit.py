@@ -11,8 +11,6 @@ import threading
 from contextlib import contextmanager
 from pathlib import Path
 
-import dask.array as da
-import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -20,14 +18,13 @@ import pyarrow.parquet as pq
 import pytest
 from distributed import Client, SchedulerPlugin
 from scale_fit_cases import NAMES, some_rows
-from scale_kills import SCORING, Aim, kill_workers, killing, wait_for_all_workers, wait_until
+from scale_kills import kill_workers, wait_for_all_workers, wait_until
 
 import penstock
 from penstock import (
     NMF,
     NSNMF,
     CollapsedFactorsWarning,
-    Detector,
     LaplacianNSNMF,
     LoMST,
     OverTime,
@@ -135,8 +132,6 @@ SOURCES = {
     "numpy": (lambda folder: ROWS, False),
     "pandas": (lambda folder: pd.DataFrame(ROWS, columns=NAMES), True),
     "parquet": (parquet_list, True),
-    "dask array": (lambda folder: da.from_array(ROWS, chunks=(110, 2)), False),
-    "dask dataframe": (lambda folder: dd.from_pandas(pd.DataFrame(ROWS, columns=NAMES), npartitions=4), True),
 }
 
 
@@ -184,45 +179,6 @@ def lies_in_a_file(array):
             return True
         array = getattr(array, "base", None)
     return False
-
-
-# --- scoring
-
-
-@pytest.mark.parametrize("kind", ["numpy", "parquet", "dask dataframe"])
-def test_scores_of_new_rows(client, tmp_path, kind, monkeypatch):
-    monkeypatch.setattr(sources, "PIECE_BYTES", 100 * 4 * 8)
-    detector = (LoMST() if kind == "numpy" else quick()).fit(some_rows(300, seed=2))
-    source = SOURCES[kind][0](tmp_path)
-    np.testing.assert_array_equal(scale.score(detector, source, client), detector.anomaly_score(ROWS))
-
-
-def test_scoring_goes_on_where_it_was_stopped(client, tmp_path):
-    files = parquet_list(tmp_path)
-    detector = quick().fit(ROWS)
-    folder = tmp_path / "job"
-    expected = scale.score(detector, files, client, folder=folder)
-    kept, lost = folder / "scores-1.npy", folder / "scores-4.npy"
-    lost.unlink()
-    written = kept.stat().st_mtime_ns
-    np.testing.assert_array_equal(scale.score(detector, files, client, folder=folder), expected)
-    assert kept.stat().st_mtime_ns == written
-    assert lost.exists()
-
-
-def test_scoring_refuses_another_folder_and_other_columns(client, tmp_path):
-    frame = pd.DataFrame(ROWS, columns=NAMES)
-    detector = quick().fit(frame)
-    scale.score(detector, frame, client, folder=tmp_path / "job")
-    with pytest.raises(StorageError, match="holds another job"):
-        scale.score(quick().fit(frame[:300]), frame, client, folder=tmp_path / "job")
-    with pytest.raises(TableError, match="The detector knows the columns"):
-        scale.score(detector, frame[NAMES[::-1]], client)
-    with pytest.raises(TableError, match="3 columns; the detector knows 4"):
-        scale.score(detector, frame[NAMES[:3]], client)
-    np.testing.assert_array_equal(
-        scale.score(detector, frame[NAMES[::-1]], client, columns=NAMES), detector.anomaly_score(frame)
-    )
 
 
 # --- refusals
@@ -402,18 +358,6 @@ def test_workers_killed_before_the_first_task(client, reference):
     wait_for_all_workers(client)
 
 
-def test_a_worker_killed_in_the_middle_of_scoring(client, marks):
-    detector, X = quick().fit(ROWS), some_rows(50_000, seed=5)
-    for _ in range(3):  # once more if the task was too quick to be hit
-        with killing(client, marks, [Aim(SCORING[0], 1, 0.0)]) as killer:
-            found = scale.score(detector, X, client)
-        np.testing.assert_array_equal(found, detector.anomaly_score(X))
-        if killer.kills:
-            break
-    (kill,) = killer.kills
-    assert killer.given[kill.key] >= 2, "the task was not run again"
-
-
 def test_two_fits_at_once_do_not_meet(client, reference):
     """The second is begun and ended in the middle of the first."""
     inner = []
@@ -548,30 +492,10 @@ def test_a_source_of_random_numbers_is_used_and_a_job_with_one_goes_on(client, t
         np.testing.assert_array_equal(fits[0].embedding_, again.embedding_)
 
 
-def test_another_detector_in_the_same_place_is_not_taken_for_the_first(client, tmp_path):
-    """Workers keep the detector that they scored with last."""
-    scores = []
-    for seed in (0, 1):
-        detector = scale.fit(quick(random_state=seed), plain_rows(), client, folder=tmp_path / "job")
-        scores.append(scale.score(detector, plain_rows(seed=2), client))
-        np.testing.assert_array_equal(scores[-1], detector.anomaly_score(plain_rows(seed=2)))
-        (tmp_path / "job").rename(tmp_path / f"job of seed {seed}")
-    assert not np.array_equal(*scores)
-
-
-@pytest.mark.parametrize("detector", [quick(), Detector()], ids=["NSNMF", "Detector"])
-def test_a_detector_in_files_stays_small_when_sent(client, tmp_path, detector, sizes):
-    scale.fit(detector, plain_rows(5000), client, folder=tmp_path / "job")
-    detector.anomaly_score(np.where(plain_rows() < 0.01, np.nan, plain_rows()))  # holes: all rows are read
-    found = scale.score(detector, plain_rows(seed=1), client)
-    np.testing.assert_array_equal(found, detector.anomaly_score(plain_rows(seed=1)))
-    assert 0 < max(size for key, size in sizes.items() if key.startswith("score-piece-")) < 300_000
-
-
 def test_a_source_that_changes_between_the_passes_is_refused(tmp_path):
     frame = pd.DataFrame(plain_rows(), columns=list("abcd")[: plain_rows().shape[1]])
     frame.to_parquet(tmp_path / "table.parquet")
-    source = open_source(tmp_path / "table.parquet", tmp_path, None)
+    source = open_source(tmp_path / "table.parquet", tmp_path)
     expected = rows_module.Extent.of(source.pieces[0].load())
     layout = rows_module.PieceLayout(source.columns)
     assert len(layout.read(source.pieces[0], expected)) == len(frame)

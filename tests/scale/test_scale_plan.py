@@ -81,7 +81,7 @@ def test_many_equal_rows_in_one_part_are_refused_with_what_helps():
 
 
 def test_pieces_too_large_for_a_worker_are_named(tmp_path):
-    source = open_source(np.ones((1000, 4)), tmp_path, None)
+    source = open_source(np.ones((1000, 4)), tmp_path)
     check_pieces(SMALL, source)
     with pytest.raises(ClusterError, match=r"has 1,000 rows of 4 columns, to be loaded at once.*smaller row groups"):
         check_pieces(Workers(1, 421e6), source)

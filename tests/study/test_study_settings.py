@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from penstock._parameters import ParameterError
 from penstock.bench import Study
 from penstock.bench.datasets import Dataset
-from penstock.bench.methods import StudyError, build, find_class
+from penstock.bench.methods import build, find_class
 from studies.ahmed2021 import datasets, paper, registry
 from studies.ahmed2021.__main__ import app
 from studies.ahmed2021.datasets import load
@@ -44,7 +45,7 @@ WRONG = {
 
 @pytest.mark.parametrize(("text", "message"), WRONG.values(), ids=WRONG)
 def test_a_wrong_file_is_refused(text: str, message: str) -> None:
-    with pytest.raises(StudyError, match=message):
+    with pytest.raises(ParameterError, match=message):
         parse(text, "here")
 
 
@@ -83,7 +84,7 @@ def test_large_data_sets_have_fewer_seeds() -> None:
     small, large = parse("large = { rows = 300, seeds = 1 }" + ONE.replace('"Glass"', '"Glass", "Pima"')).methods
     assert (small.datasets, small.seeds) == (("Glass",), (4, 2))
     assert (large.datasets, large.seeds) == (("Pima",), (4,))
-    with pytest.raises(StudyError, match="large: 'seeds' is missing"):
+    with pytest.raises(ParameterError, match="large: 'seeds' is missing"):
         parse("large = { rows = 300 }" + ONE)
 
 
@@ -103,9 +104,9 @@ def test_a_part_of_the_study(study: Study) -> None:
     assert (kept.datasets, kept.seeds) == (("Glass", "ALOI"), (0, 1))
     assert kept.options == "--part paper --part lomst --method LoMST --method SNMF --seeds 2 --data Glass --data ALOI"
     assert "LoMST: stable, k ≤ 80" in {method.name for method in choose(study, methods=["LoMST"]).methods}
-    with pytest.raises(StudyError, match=r"no part 'papre' in the study\. Did you mean 'paper'"):
+    with pytest.raises(ParameterError, match=r"there is no 'papre' in the study\. Did you mean 'paper'"):
         choose(study, ["papre"])
-    with pytest.raises(StudyError, match="Nothing is left"):
+    with pytest.raises(ParameterError, match="nothing is left"):
         choose(study, ["variants"], datasets=["Glass"])
 
 
@@ -139,7 +140,7 @@ def test_every_method_of_the_papers_study_can_be_made(study: Study) -> None:
     for method in study.methods:
         try:
             find_class(method.detector)
-        except StudyError as error:
+        except ParameterError as error:
             assert "install" in str(error), method.name  # noqa: PT017
             continue
         build(method.detector, method.parameters, seed=0)
