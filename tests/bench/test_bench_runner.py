@@ -254,11 +254,6 @@ def test_results_of_a_study_that_is_not_finished(run: Run, tmp_path: Path) -> No
     assert set(read_results(folder).rows["status"]) == {"not run"}
 
 
-def test_results_of_no_study(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"There is no study in .*nowhere.*penstock bench --folder"):
-        read_results(tmp_path / "nowhere")
-
-
 # ---- Interrupted
 
 
@@ -333,19 +328,6 @@ def test_a_worker_that_is_killed_is_replaced(own_place: Place) -> None:
     assert (rows.loc["orphan", "status"], rows.loc["orphan", "why"]) == ("killed", "its worker was killed")
     assert rows.loc["sure", "status"] == "ok"
     assert wait_until(lambda: not any(map(is_alive, processes_of(own_place))))
-
-
-@pytest.mark.slow
-def test_a_run_of_a_part_adds_to_what_is_there(own_place: Place) -> None:
-    study = own_place.study("one Sure\nother Sure")
-    folder = own_place.folder / "study"
-    run_study(study.only(methods=["one"]), folder, jobs=1)
-    both = run_study(study.only(methods=["other"]), folder, jobs=1)
-    assert set(both.rows["method"]) == {"one", "other"}
-    assert (both.rows["status"] == "ok").all()
-    assert both.options == "--method other"
-    names = [json.loads(line)["method"] for line in (folder / ROWS_FILE).read_text().splitlines()]
-    assert names[0] == "one"
 
 
 # ---- The file of outcomes

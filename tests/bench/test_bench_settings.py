@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from pathlib import Path
 
 import numpy as np
@@ -134,21 +133,6 @@ def test_the_label_column_can_be_named(tmp_path: Path) -> None:
     path = written(tmp_path, "label,fault\n1,no\n0,yes\n")
     assert load_file(f"{path}::fault").y.tolist() == [0, 1]
     assert load_file(path, label="fault").X.tolist() == [[1.0], [0.0]]
-
-
-@pytest.mark.parametrize("name", ["pump.csv.gz", "PUMP.CSV.GZ"])
-def test_gzip(tmp_path: Path, name: str) -> None:
-    with gzip.open(tmp_path / name, "wt") as file:
-        file.write("a,label\n1,0\n2,1\n")
-    data = load_file(tmp_path / name)
-    assert (data.n, data.name.lower()) == (2, "pump")
-
-
-def test_parquet(tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow")
-    pd.DataFrame({"a": [1.0, 2.0], "anomaly": [False, True]}).to_parquet(tmp_path / "pump.parquet")
-    data = load_file(tmp_path / "pump.parquet")
-    assert (data.X.tolist(), data.y.tolist(), data.name) == ([[1.0], [2.0]], [0, 1], "pump")
 
 
 def test_the_time_is_no_input_and_rows_are_in_its_order(tmp_path: Path) -> None:

@@ -127,15 +127,6 @@ def test_all_workers_killed_at_once(ground, stage):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("delay", [0.02, 0.1])
-def test_workers_killed_in_the_first_instants(ground, delay):
-    """Those that are killed before the first task, or in the middle of one, are in test_scale_fit.py."""
-    threading.Timer(delay, lambda: kill_workers(ground.client.cluster, 2)).start()
-    ground.assert_same(ground.fit())
-    wait_for_all_workers(ground.client)
-
-
-@pytest.mark.slow
 def test_workers_that_are_gone_for_good_end_the_fit(ground, monkeypatch):
     gone_at = []
 

@@ -87,18 +87,6 @@ def test_as_on_one_machine(client, kind, parameters):
         np.testing.assert_array_equal(found.tree_.lengths, minimum_spanning_tree(scaled).lengths)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("asked", "on_one_machine"),
-    [(Coordinate(), RowBlocks(N_BLOCKS)), (RowBlocks(4), RowBlocks(4))],
-)
-def test_other_solvers(client, asked, on_one_machine):
-    common = {"n_components": 2, "max_iter": 6, "random_state": 0}
-    expected = NSNMF(solver=on_one_machine, **common).fit(ROWS)
-    found = fit(NSNMF(solver=asked, **common), ROWS, client, n_parts=getattr(asked, "n_blocks", N_BLOCKS))
-    assert_same_fit(found, expected)
-
-
 def test_collapsed_factors_are_warned_of(client):
     X = np.random.default_rng(0).uniform(size=(300, 6))
     X[-6:] = X[:6] + 1e-3
@@ -478,12 +466,6 @@ def test_what_cannot_be_is_refused_before_any_work(detector, options, message):
         scale.fit(detector, plain_rows(), client="tcp://127.0.0.1:8786", **options)
 
 
-def test_the_index_of_a_frame_is_kept(client):
-    frame = pd.DataFrame(plain_rows(), columns=list("abcd"), index=pd.date_range("2024-01-01", periods=300))
-    frame.iloc[7] = 30.0
-    assert scale.fit(quick(), frame, client).top(1).index.tolist() == [frame.index[7]]
-
-
 def test_a_source_of_random_numbers_is_used_and_a_job_with_one_goes_on(client, tmp_path):
     fits = [scale.fit(quick(random_state=np.random.RandomState(5)), plain_rows(), client) for _ in range(2)]
     np.testing.assert_array_equal(fits[0].embedding_, fits[1].embedding_)
@@ -518,6 +500,21 @@ def test_a_table_of_zeros_scores_zero_whatever_the_solver(client):
     assert not scale.fit(detector, np.zeros((50, 3)), client).scores_.any()
 
 
+def test_a_new_folder_is_for_its_user_alone_and_an_old_one_keeps_its_rights(tmp_path):
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old").chmod(0o750)
+    for folder, mode in ((tmp_path / "new" / "job", 0o700), (tmp_path / "old", 0o750), (None, 0o700)):
+        for _ in range(2):
+            with workspace.open_workspace(folder) as space:
+                assert stat.S_IMODE(space.folder.stat().st_mode) == mode
+
+
+def test_the_index_of_a_frame_is_kept(client):
+    frame = pd.DataFrame(plain_rows(), columns=list("abcd"), index=pd.date_range("2024-01-01", periods=300))
+    frame.iloc[7] = 30.0
+    assert scale.fit(quick(), frame, client).top(1).index.tolist() == [frame.index[7]]
+
+
 def test_workers_that_cannot_use_the_folder_are_named(tmp_path):
     class ElsewhereClient:
         def sync(self, call, *arguments, callback_timeout, **options):
@@ -528,12 +525,3 @@ def test_workers_that_cannot_use_the_folder_are_named(tmp_path):
 
     with pytest.raises(scale.ClusterError, match=r"worker tcp://10\.0\.0\.6:9 cannot use the folder .* does not see"):
         scale.cluster.Cluster(ElsewhereClient(), print).check_sees(tmp_path)
-
-
-def test_a_new_folder_is_for_its_user_alone_and_an_old_one_keeps_its_rights(tmp_path):
-    (tmp_path / "old").mkdir()
-    (tmp_path / "old").chmod(0o750)
-    for folder, mode in ((tmp_path / "new" / "job", 0o700), (tmp_path / "old", 0o750), (None, 0o700)):
-        for _ in range(2):
-            with workspace.open_workspace(folder) as space:
-                assert stat.S_IMODE(space.folder.stat().st_mode) == mode

@@ -13,7 +13,6 @@ from penstock.scale.plan import (
     check_largest_part,
     check_pieces,
     gather_bytes,
-    group_count,
     part_bytes,
     plan_parts,
     settled_plan,
@@ -66,12 +65,6 @@ def test_a_disk_that_the_job_itself_has_filled_is_no_reason_to_refuse_it(tmp_pat
     assert settled_plan(Workspace(tmp_path), LARGE, 1_000_000, 20, 5, None) == first
     with pytest.raises(ClusterError, match="on disk"):
         settled_plan(Workspace(tmp_path / "other"), LARGE, 1_000_000, 20, 5, None)
-
-
-def test_groups_of_blocks_fit_into_workers():
-    assert group_count(LARGE, 1_000_000, 5, 8) == 2
-    assert group_count(SMALL, 10_000_000, 5, 100) > 10
-    assert group_count(SMALL, 10_000_000, 5, 3) == 3
 
 
 def test_many_equal_rows_in_one_part_are_refused_with_what_helps():

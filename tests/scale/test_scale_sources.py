@@ -144,22 +144,6 @@ def test_the_signature_of_arrays_changes_with_their_content(tmp_path):
         )
 
 
-def test_labels_say_where_the_rows_are(tmp_path, small_pieces):
-    path = parquet_file(tmp_path)
-    assert [piece.label for piece in open_source(path).pieces] == [f"{path}, row group {k}" for k in range(3)]
-    assert open_source(ROWS, folder=tmp_path).pieces[1].label == "The numpy ndarray, row group 1"
-
-
-def test_relative_paths_are_found_from_elsewhere(tmp_path, monkeypatch):
-    parquet_file(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    opened = [open_source("rows.parquet"), open_source(ROWS, folder=Path("pieces"))]
-    assert opened[0].pieces[0].label == "rows.parquet, row group 0"
-    monkeypatch.chdir("/")
-    for source in opened:
-        np.testing.assert_array_equal(gathered(source), ROWS)
-
-
 def test_numbers_of_all_types_are_taken(tmp_path):
     table = pa.table(
         {
