@@ -12,7 +12,8 @@ from penstock._parameters import ParameterError
 from penstock.bench import Method, load_file, parse_settings
 from penstock.bench.methods import build
 from penstock.bench.settings import example_settings
-from penstock.io import TableError
+from penstock.explain.labels import known_faults
+from penstock.io import TableError, read_table
 
 ONE = """
 [[method]]
@@ -122,11 +123,23 @@ def test_finds_the_label_by_its_name(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize(
     ("normal", "anomalous"),
-    [("0", "1"), ("false", "TRUE"), ("no", "Yes"), ("Normal", "anomaly"), ("inlier", "outlier"), ("0.0", "1.0")],
+    [
+        ("0", "1"),
+        ("false", "TRUE"),
+        ("no", "Yes"),
+        ("inlier", "outlier"),
+        ("0.0", "1.0"),
+        ("0", "2"),
+        ("1", "-1"),
+        ("no", "trip"),
+    ],
 )
-def test_words_for_normal_and_anomalous(tmp_path: Path, normal: str, anomalous: str) -> None:
-    data = load_file(written(tmp_path, f"a,label\n1,{normal}\n2,{anomalous}\n3,{normal}\n"))
-    assert data.y.tolist() == [0, 1, 0]
+def test_a_label_is_read_as_by_detect(tmp_path: Path, normal: str, anomalous: str) -> None:
+    path = written(tmp_path, f"a,label\n1,{normal}\n2,{anomalous}\n3,{normal}\n")
+    data = load_file(path)
+    truth = known_faults(read_table(path, label="label").label)
+    assert data.y.tolist() == truth.faults.astype(int).tolist() == [0, 1, 0]
+    assert data.notes[0] == truth.sentence
 
 
 def test_the_label_column_can_be_named(tmp_path: Path) -> None:
@@ -185,9 +198,9 @@ def test_runs_training_rows_and_causes(tmp_path: Path) -> None:
             r"no column called outlier, .* or target .* columns are 'a', 'b'\. Name .*pump\.csv::column",
         ),
         ("a,Label,y\n1,0,0\n2,1,1\n", r"more than one column that may be the label: 'Label', 'y'\. Name"),
-        ("a,label\n1,0\n2,2\n", r"'label' holds '2' in row 1 \(counted from 0\), .* Write 0 for normal rows and 1"),
-        ("a,label\n1,0\n2,-1\n3,1\n", r"holds '-1' in row 1"),
-        ("a,label\n1,no\n2,trip\n3,yes\n", r"holds 'trip' in row 1"),
+        ("a,label\n1,0\n2,-1\n3,1\n", r"not clear which values of the label column 'label' .* Write 0 for normal rows"),
+        ("a,label\n1,b\n2,g\n3,g\n", r"not clear which values of the label column"),
+        ("a,label\n1,0\n2,1\n3,-999\n", r"'label' holds .*999.* in row 2 \(counted from 0\), .* Write 0 for normal"),
         ("a,label\n1,0\n2,1\n3,\n", r"holds nothing in row 2"),
         (
             "a,s,label\n1,on,0\n2,off,1\n",

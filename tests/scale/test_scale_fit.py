@@ -117,7 +117,6 @@ def write(path, rows, names=NAMES):
 
 
 SOURCES = {
-    "numpy": (lambda folder: ROWS, False),
     "pandas": (lambda folder: pd.DataFrame(ROWS, columns=NAMES), True),
     "parquet": (parquet_list, True),
 }
@@ -340,6 +339,7 @@ def test_an_error_of_the_caller_ends_the_fit_and_its_tasks(client, tmp_path, mon
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow  # new workers load all libraries; a worker killed in mid-fit is in test_scale_series.py
 def test_workers_killed_before_the_first_task(client, reference):
     kill_workers(client.cluster, 2)
     np.testing.assert_array_equal(fit(quick(), ROWS, client).scores_, reference.scores_)
