@@ -35,8 +35,8 @@ WRONG = {
     "title no text": ("title = 3" + ONE, r"here: title must be a text; got 3"),
     "one bracket": ('[method]\nname = "x"', r"write \[\[method\]\] with two brackets"),
     "two of one name": (ONE + ONE, r"two methods are named 'mine'"),
-    "no order": (ONE + "order = 'random'", r"order must be 'file' or 'shuffled'; got 'random'"),
-    "no rows": (ONE + "rows = 0", r"rows must be a whole number above 0; got 0"),
+    "no order": (ONE + "order = 'random'", r"order must be one of 'file', 'shuffled'; got 'random'"),
+    "no rows": (ONE + "rows = 0", r"rows must be a whole number ≥ 1; got 0"),
     "rows by half": (ONE + "rows = 1.5", r"rows must be a whole number"),
     "no seeds": ("seeds = 0" + ONE, r"here: seeds must be how many"),
     "seeds below none": ("seeds = [-1]" + ONE, r"here: seeds must be how many.*got \[-1\]"),
@@ -44,7 +44,7 @@ WRONG = {
     "no data sets": ("datasets = []" + ONE, r"here: datasets must be a list"),
     "data sets by number": ("datasets = [3]" + ONE, r"here: datasets must be a list"),
     **{
-        f"time limit {limit}": (f"time_limit = {limit}" + ONE, r"here: time_limit must be a number of seconds")
+        f"time limit {limit}": (f"time_limit = {limit}" + ONE, r"here: time_limit must be a finite number > 0")
         for limit in ("0", "'long'", "true", "nan", "1e12")
     },
 }

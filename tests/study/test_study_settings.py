@@ -37,7 +37,7 @@ WRONG = {
     "two values of one name": (ONE + SWEEP.replace("[1]", "[1, 1]"), r"two methods are named 'mine, S 1'"),
     "no values": (ONE + SWEEP.replace("[1]", "[]"), r"\[\[sweep\]\] 1: values must not be empty"),
     "axis no list": (ONE + "[[grid]]\nbase = 'mine'\naxes = { alpha = 1 }", r"axes: alpha must be a list; got 1"),
-    "wrong order": (ONE + SWEEP.replace("alpha", "order").replace("[1]", "['random']"), r"order must be 'file' or"),
+    "wrong order": (ONE + SWEEP.replace("alpha", "order").replace("[1]", "['random']"), r"order must be one of 'file'"),
     "above lacks a mark": (ONE + "above = { rows = 3, parameters = {} }", r"above: 'mark' is missing"),
     "leaves out what is not there": ("datasets = ['-ALOI']" + ONE, r"'-ALOI' leaves out a data set that is not there"),
 }

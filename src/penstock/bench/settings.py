@@ -11,7 +11,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from penstock._parameters import ParameterError
+from penstock._parameters import ParameterError, check_choice, check_number, check_whole_number
 from penstock.bench.methods import OURS
 from penstock.registry import did_you_mean
 
@@ -158,7 +158,7 @@ class Study:
 
     def limited(self, seconds: float) -> Study:
         """Return the study with another time limit for each cell."""
-        return replace(self, time_limit=check_time_limit(seconds))
+        return replace(self, time_limit=checked_limit(seconds))
 
 
 def example_settings() -> str:
@@ -223,16 +223,12 @@ def make_study(content: Mapping[str, Any], text: str, place: str, labels: Sequen
     for (name, _), count in Counter((method.name, method.mark) for method in methods).items():
         if count > 1:
             raise ParameterError(place, f": two methods are named {name!r}; tables could not tell them apart.")
-    try:
-        limit = check_time_limit(content.get("time_limit", TIME_LIMIT))
-    except ParameterError as error:
-        raise ParameterError(place, f": {error}") from None
     return Study(
         title=typed(content, "title", str, place, "Study"),
         datasets=_datasets(content, place) or (),
         methods=tuple(methods),
         seeds=_seeds(content, place) or tuple(range(5)),
-        time_limit=limit,
+        time_limit=checked_limit(content.get("time_limit", TIME_LIMIT), f"{place}: time_limit"),
         text=text,
         labels=tuple(labels),
         reading={name: str(content[name]) for name in READING if name in content},
@@ -242,10 +238,9 @@ def make_study(content: Mapping[str, Any], text: str, place: str, labels: Sequen
 def _method(entry: Mapping[str, Any], place: str, labels: Sequence[str]) -> Method:
     check_keys(entry, (*_METHOD_KEYS, *labels), place)
     order, rows = entry.get("order", "file"), entry.get("rows")
-    if order not in ("file", "shuffled"):
-        raise ParameterError(place, f": order must be 'file' or 'shuffled'; got {order!r}.")
-    if rows is not None and (type(rows) is not int or rows < 1):
-        raise ParameterError(place, f": rows must be a whole number above 0; got {rows!r}.")
+    check_choice(f"{place}: order", order, ("file", "shuffled"))
+    if rows is not None:
+        check_whole_number(f"{place}: rows", rows, least=1)
     return Method(
         name=typed(entry, "name", str, place),
         detector=typed(entry, "detector", str, place),
@@ -281,13 +276,10 @@ def _seeds(entry: Mapping[str, Any], place: str) -> tuple[int, ...] | None:
     return tuple(dict.fromkeys(numbers))
 
 
-def check_time_limit(seconds: object) -> float:
-    """Check a time limit in seconds."""
-    if isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 < seconds <= _LONGEST_LIMIT:
-        return float(seconds)
-    raise ParameterError(
-        "time_limit", f" must be a number of seconds above 0 and at most {_LONGEST_LIMIT:g}; got {seconds!r}."
-    )
+def checked_limit(seconds: float, name: str = "time_limit") -> float:
+    """Return a time limit in seconds, if it is one."""
+    check_number(name, seconds, least=0.0, above=True, most=_LONGEST_LIMIT)
+    return float(seconds)
 
 
 def tables_of(content: Mapping[str, Any], kind: str, place: str) -> list[dict[str, Any]]:
