@@ -38,8 +38,8 @@ from timing import alone
 
 from penstock import SensorDetector
 from penstock._types import BoolArray, FloatArray
-from penstock.bench import Dataset, Method, Study, average_precision, load_file, run_study, sensor_hits
-from penstock.bench.measures import highest_incident
+from penstock.bench import Dataset, Method, Study, average_precision, load_file, run_study
+from penstock.bench.measures import highest_incident, sensor_hits
 from penstock.bench.report import answer, format_events, format_methods
 from penstock.explain import Incident, find_incidents, group_events
 from penstock.sensors import SeriesScores

@@ -23,7 +23,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from penstock.bench import Study, load_file, mean_ranks, resample_means, run_study
+from penstock.bench import Study, load_file, mean_ranks, run_study
+from penstock.bench.significance import resample_means
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the folder that studies/ is in
 from studies.ahmed2021 import paper, settings

@@ -33,8 +33,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="penstock-scale-") as folder:
         for n in sizes:
             data = Path(folder) / f"{n}"
-            for seed, place in ((0, data), (1, new_rows(data))):
-                subprocess.run([sys.executable, __file__, "--write", str(n), str(place), str(seed)], check=True)
+            subprocess.run([sys.executable, __file__, "--write", str(n), str(data)], check=True)
             for kind in kinds_at(n):
                 runs[kind, n] = measure(kind, n, data, Path(folder) / "job")
                 show(kind, n, runs[kind, n])
@@ -42,11 +41,6 @@ def main() -> int:
         missed += compare(n, {kind: runs[kind, n] for kind in kinds_at(n)})
     missed += growth(runs)
     return min(missed, 1)
-
-
-def new_rows(data: Path) -> Path:
-    """Where the rows lie that are scored with a detector fitted on others."""
-    return data.with_name(f"{data.name}-new")
 
 
 def kinds_at(n: int) -> tuple[str, ...]:
@@ -85,16 +79,13 @@ def watch(process: subprocess.Popen[str], peaks: dict[int, float]) -> None:
         return
 
 
-def write(n: int, folder: Path, seed: int) -> None:
-    import numpy as np
+def write(n: int, folder: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
     from generate import spatial
 
     folder.mkdir()
     X = spatial(n, P)
-    if seed:
-        X += 1e-3 * np.random.default_rng(seed).normal(size=X.shape)  # the same plant, later
     per_file = max(100_000, n // 10)
     for number, start in enumerate(range(0, n, per_file)):
         columns = {f"sensor {c}": X[start : start + per_file, c] for c in range(P)}
@@ -162,10 +153,6 @@ def on_cluster(detector: Any, data: Path, n_workers: int, job: Path) -> dict[str
         began = time.perf_counter()
         scale.fit(detector, data, client, folder=job, n_parts=PARTS, progress=note)
         whole = time.perf_counter() - began
-        reading = timed_pass(client, new_rows(data))
-        began = time.perf_counter()
-        scale.score(detector, new_rows(data), client, progress=note)
-        scoring = time.perf_counter() - began
     shutil.rmtree(job)
     spent = {stage: ended_stage[stage] - began_stage[stage] for stage in began_stage}
     return {
@@ -174,24 +161,8 @@ def on_cluster(detector: Any, data: Path, n_workers: int, job: Path) -> dict[str
         "factorisation": spent["factorising"],
         "objective": detector.objective_,
         "sweeps": detector.n_iter_,
-        "reading": reading,
-        "scoring": scoring,
         "stages": {stage: round(seconds, 2) for stage, seconds in spent.items()},
     }
-
-
-def timed_pass(client: Any, data: Path) -> float:
-    """Seconds for reading a source and doing nothing with it."""
-    from penstock.scale.sources import open_source
-
-    source = open_source(data, data.parent, None)
-    began = time.perf_counter()
-    client.gather(client.map(_load, source.pieces, pure=False))
-    return time.perf_counter() - began
-
-
-def _load(piece: Any) -> int:
-    return len(piece.load())
 
 
 def _compile() -> None:
@@ -217,7 +188,6 @@ def show(kind: str, n: int, run: dict[str, Any]) -> None:
           f"{run['objective']:.6g}), largest process {run['peak GB']:.2f} GB", flush=True)  # fmt: skip
     if "stages" in run:
         print(f"{'':>26}{run['stages']}", flush=True)
-        print(f"{'':>26}new rows: read in {run['reading']:.1f} s, scored in {run['scoring']:.1f} s", flush=True)
 
 
 def compare(n: int, found: dict[str, dict[str, Any]]) -> int:
@@ -257,7 +227,7 @@ def bar(what: str, value: float, limit: float, *, least: bool = False) -> int:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--write"]:
-        write(int(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4]))
+        write(int(sys.argv[2]), Path(sys.argv[3]))
     elif sys.argv[1:2] == ["--one"]:
         print(json.dumps(one(sys.argv[2], int(sys.argv[3]), Path(sys.argv[4]), Path(sys.argv[5]))))
     else:

@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from penstock.bench import read_results, run_study
-from penstock.bench.methods import StudyError
 from penstock.bench.runner import Progress
 from studies.ahmed2021 import datasets as sets
 from studies.ahmed2021 import registry
@@ -40,7 +39,7 @@ def run(
         study = paper_study() if config is None else read(config)
         study = choose(study, part or (), method or (), data or (), seeds)
         study = study if time_limit is None else study.limited(time_limit)
-    except (OSError, StudyError) as error:
+    except (OSError, ValueError) as error:
         raise typer.BadParameter(str(error)) from None
     folder.mkdir(parents=True, exist_ok=True)
     results = run_study(study, folder, jobs=jobs, retry=retry, progress=_show, load=sets.load)

@@ -13,8 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from penstock._parameters import ParameterError
 from penstock.bench import Method, Study
-from penstock.bench.methods import StudyError
 from penstock.bench.settings import check_keys, make_study, parse_toml, tables_of, typed
 from penstock.registry import did_you_mean
 from studies.ahmed2021 import registry
@@ -92,7 +92,7 @@ def choose(
     known = {str(method.labels["part"]) for method in study.methods}
     for part in parts:
         if part not in known:
-            raise StudyError(f"There is no part {part!r} in the study.{did_you_mean(part, known)}")
+            raise ParameterError("part", f": there is no {part!r} in the study.{did_you_mean(part, known)}")
     kept = tuple(method for method in study.methods if not parts or method.labels["part"] in parts)
     options = " ".join(f"--part '{part}'" if " " in part else f"--part {part}" for part in parts)
     sets = _expanded(list(datasets), "--data") if datasets else []
@@ -101,7 +101,9 @@ def choose(
         kept = tuple(replace(method, datasets=left) for method, left in zip(kept, own, strict=True) if left != ())
     chosen = replace(study, methods=kept, options=options).only(methods=methods, seeds=seeds)
     if not chosen.methods:
-        raise StudyError("Nothing is left of the study: no method is in these parts and on these data sets.")
+        raise ParameterError(
+            "part", ": nothing is left of the study, as no method is in these parts and on these data sets."
+        )
     given = " ".join(f"--data {name}" for name in datasets)
     return replace(chosen, datasets=tuple(sets) or study.datasets, options=f"{chosen.options} {given}".strip())
 
@@ -113,7 +115,7 @@ def _expanded(given: Any, place: str) -> list[str]:
     ['PenDigits', 'Lymphography', 'WBC_nodup']
     """
     if not (isinstance(given, list) and given and all(isinstance(name, str) for name in given)):
-        raise StudyError(f"{place}: datasets must be a list of names; got {given!r}.")
+        raise ParameterError(place, f": datasets must be a list of names; got {given!r}.")
     expanded: dict[str, None] = {}
     for item in given:
         if not item.startswith("-"):
@@ -121,7 +123,7 @@ def _expanded(given: Any, place: str) -> list[str]:
         elif item[1:] in expanded:
             del expanded[item[1:]]
         else:
-            raise StudyError(f"{place}: {item!r} leaves out a data set that is not there to be left out.")
+            raise ParameterError(place, f": {item!r} leaves out a data set that is not there to be left out.")
     return list(expanded)
 
 
@@ -239,12 +241,12 @@ def _shown(value: Any) -> str:
 
 def _named(methods: Mapping[str, _Entry], name: Any, place: str) -> _Entry:
     if not isinstance(name, str) or name not in methods:
-        raise StudyError(f"{place}: there is no [[method]] named {name!r}.{did_you_mean(str(name), methods)}")
+        raise ParameterError(place, f": there is no [[method]] named {name!r}.{did_you_mean(str(name), methods)}")
     return methods[name]
 
 
 def _filled(entry: Mapping[str, Any], key: str, kind: type, place: str) -> Any:
     found = typed(entry, key, kind, place)
     if not found:
-        raise StudyError(f"{place}: {key} must not be empty.")
+        raise ParameterError(place, f": {key} must not be empty.")
     return found

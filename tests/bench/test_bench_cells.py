@@ -8,14 +8,12 @@ import warnings
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from bench_detectors import Place, fits, made_place, write_data
-from sklearn.base import BaseEstimator
+from bench_detectors import Place, made_place, write_data
 from sklearn.covariance import EllipticEnvelope
 from sklearn.ensemble import IsolationForest
 from sklearn.metrics import average_precision_score, roc_auc_score
@@ -23,19 +21,17 @@ from sklearn.neighbors import LocalOutlierFactor
 from sklearn.svm import OneClassSVM
 
 from penstock import KNNDistance, LoMST, SensorDetector
-from penstock.bench import Dataset, Method, Study, load_file, read_results, run_study
+from penstock._parameters import ParameterError
+from penstock.bench import Dataset, Method, Study, load_file
 from penstock.bench.cells import Cell, code_version, plan, run_cell
 from penstock.bench.methods import (
     OURS,
-    StudyError,
     build,
     find_class,
     fit_and_score,
     import_path,
-    rehearse,
     takes_seed,
 )
-from penstock.bench.results import ROWS_FILE
 from penstock.factor import BlockSGD, Coordinate
 
 ODD = 40
@@ -181,9 +177,9 @@ def test_all_of_ours_can_be_found() -> None:
 @pytest.mark.parametrize(
     ("detector", "parameters", "message"),
     [
-        ("nsnmf", {}, r"no detector 'nsnmf'\. Did you mean NSNMF"),
+        ("nsnmf", {}, r"^detector: there is no 'nsnmf'\. Did you mean NSNMF"),
         ("qqqqqq", {}, r"Ours are Detector, GNMF.*import path"),
-        ("sklearn.ensemble.IsolationForrest", {}, r"Module sklearn\.ensemble has no 'IsolationForrest'"),
+        ("sklearn.ensemble.IsolationForrest", {}, r"module sklearn\.ensemble has no 'IsolationForrest'"),
         ("no_such_package.models.Detector", {}, "install what provides the module 'no_such_package'"),
         ("wants_peers.Detector", {}, r"pip install 'penstock\[peers\]'"),
         ("no_python.Detector", {}, r"no_python\.Detector cannot be imported: SyntaxError"),
@@ -198,7 +194,7 @@ def test_a_method_that_cannot_be_made(on_path: Path, detector: str, parameters: 
     (on_path / "wants_peers.py").write_text("import pyod.no_such_part")
     (on_path / "no_python.py").write_text("class Detector(:\n")
     (on_path / "refuses.py").write_text("class D:\n    def __init__(self, a=1): raise ValueError('a is odd')")
-    with pytest.raises(StudyError, match=message):
+    with pytest.raises(ParameterError, match=message):
         build(detector, parameters)
 
 
@@ -248,42 +244,16 @@ def test_scores_of_ours_and_of_pyod_are_taken_as_they_are(name: str, rows: np.nd
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"scores_": [1.0, np.nan, 2.0]}, "1 of 3 scores are not finite, the first in row 1"),
-        ({"decision_scores_": [1.0, 1.0, -np.inf]}, "1 of 3 scores are not finite, the first in row 2"),
+        ({"scores_": [1.0, np.nan, 2.0]}, "scores must be finite; 1 of 3 are not, the first in row 1"),
+        ({"decision_scores_": [1.0, 1.0, -np.inf]}, "scores must be finite; 1 of 3 are not, the first in row 2"),
         ({"scores_": [1.0, 2.0]}, r"one number per row, 3; they have shape \(2,\)"),
         ({"scores_": [[1.0], [2.0], [3.0]]}, r"one number per row, 3; they have shape \(3, 1\)"),
         ({}, "Giver has no scores that are known here"),
     ],
 )
 def test_wrong_scores_are_refused(given: dict[str, Any], message: str) -> None:
-    with pytest.raises(StudyError, match=message):
+    with pytest.raises(ParameterError, match=message):
         fit_and_score(Giver(**given), np.zeros((3, 1)), None)
-
-
-def test_a_rehearsal_is_as_the_cells_will_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    said = []
-
-    class Rehearsed(BaseEstimator):
-        def fit(self, X: np.ndarray) -> None:
-            said.append(("fit", len(X), bool(np.isnan(X).any())))
-
-        def score_samples(self, X: np.ndarray) -> np.ndarray:
-            said.append(("score", len(X), bool(np.isnan(X).any())))
-            return np.zeros(len(X))
-
-        def __sklearn_tags__(self) -> Any:
-            tags = super().__sklearn_tags__()
-            tags.input_tags.allow_nan = True
-            return tags
-
-    module = ModuleType("sklearn.rehearsed")
-    module.Rehearsed = Rehearsed  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "sklearn.rehearsed", module)
-    rehearse(["sklearn.rehearsed.Rehearsed"], gaps=False, later=False)
-    assert said == [("fit", 64, False), ("score", 64, False)]
-    said.clear()
-    rehearse(["sklearn.rehearsed.Rehearsed"], gaps=True, later=True)  # what scores later rows is compiled too
-    assert said == [("fit", 48, True), ("score", 16, True)]
 
 
 def test_only_an_oracle_sees_the_labels() -> None:
@@ -416,21 +386,6 @@ def test_files_of_the_same_name_are_told_apart(own_place: Place) -> None:
     cells = list(plan(own_place.study("sure Sure", [own_place.file("one.csv"), other, lone]), load_file))
     assert [cell.planned()["dataset"] for cell in cells] == [own_place.file("one.csv"), other, "lone"]
     assert len({cell.key for cell in cells}) == 3
-
-
-def test_each_of_equal_cells_has_its_own_mark(own_place: Place) -> None:
-    methods = "special Sure parameters = { power = 2.0 }; mark = 'another way'\nplain Sure parameters = { power = 2.0 }"
-    study = own_place.study(methods)
-    first, second = plan(study, load_file)
-    assert first.key == second.key
-    folder = own_place.folder / "study"
-    folder.mkdir()
-    outcome = {"key": first.key, "status": "ok", "why": "", "mark": "another way", "roc_auc": 0.5}
-    (folder / ROWS_FILE).write_text(json.dumps(outcome) + "\n")
-    rows = run_study(study, folder).rows
-    assert list(rows["mark"]) == list(read_results(folder).rows["mark"]) == ["another way", ""]
-    assert list(rows["roc_auc"]) == [0.5, 0.5]
-    assert not fits(own_place.folder)
 
 
 def test_the_version_of_code(on_path: Path) -> None:

@@ -12,15 +12,8 @@ from naive import measures as naive
 from sklearn.metrics import average_precision_score
 from strategies import examples
 
-from penstock.bench import (
-    average_precision,
-    event_measures,
-    resampled_precision,
-    resampling_blocks,
-    sensor_hits,
-    vus_buffer,
-    vus_pr,
-)
+from penstock.bench import average_precision, event_measures, vus_buffer, vus_pr
+from penstock.bench.measures import resampled_precision, resampling_blocks, sensor_hits
 
 START = pd.Timestamp("2024-05-01")
 

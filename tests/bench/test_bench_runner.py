@@ -23,7 +23,6 @@ import pytest
 from bench_detectors import Place, fits, is_alive, made_place, wait_until, write_data
 
 from penstock import KNNDistance
-from penstock.bench.methods import StudyError
 from penstock.bench.results import (
     COLUMNS,
     MEASURES,
@@ -35,6 +34,7 @@ from penstock.bench.results import (
 )
 from penstock.bench.runner import Progress, run_study
 from penstock.bench.settings import Study
+from penstock.io import TableError
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and forks of POSIX")
 
@@ -254,11 +254,6 @@ def test_results_of_a_study_that_is_not_finished(run: Run, tmp_path: Path) -> No
     assert set(read_results(folder).rows["status"]) == {"not run"}
 
 
-def test_results_of_no_study(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"There is no study in .*nowhere.*penstock bench --folder"):
-        read_results(tmp_path / "nowhere")
-
-
 # ---- Interrupted
 
 
@@ -335,19 +330,6 @@ def test_a_worker_that_is_killed_is_replaced(own_place: Place) -> None:
     assert wait_until(lambda: not any(map(is_alive, processes_of(own_place))))
 
 
-@pytest.mark.slow
-def test_a_run_of_a_part_adds_to_what_is_there(own_place: Place) -> None:
-    study = own_place.study("one Sure\nother Sure")
-    folder = own_place.folder / "study"
-    run_study(study.only(methods=["one"]), folder, jobs=1)
-    both = run_study(study.only(methods=["other"]), folder, jobs=1)
-    assert set(both.rows["method"]) == {"one", "other"}
-    assert (both.rows["status"] == "ok").all()
-    assert both.options == "--method other"
-    names = [json.loads(line)["method"] for line in (folder / ROWS_FILE).read_text().splitlines()]
-    assert names[0] == "one"
-
-
 # ---- The file of outcomes
 
 
@@ -386,7 +368,7 @@ def test_a_line_that_was_cut_off_is_dropped_and_overwritten(tmp_path: Path, left
 def test_a_damaged_line_is_named(tmp_path: Path, damage: bytes) -> None:
     line = json.dumps(some("a")).encode()
     (tmp_path / ROWS_FILE).write_bytes(b"\n".join([line, b" ", damage, line, b""]))
-    with pytest.raises(StudyError, match=r"rows\.jsonl, line 3: not the outcome of a cell.*delete the line"):
+    with pytest.raises(TableError, match=r"rows\.jsonl, line 3: not the outcome of a cell.*delete the line"):
         read_rows(tmp_path)
     (tmp_path / ROWS_FILE).write_bytes(b"\n".join([line, b" ", b"", line, b""]))
     assert list(read_rows(tmp_path)) == ["a"]

@@ -25,14 +25,13 @@ from penstock.bench import (
     mean_ranks,
     nemenyi,
     precision_at_n,
-    resample_means,
     roc_auc,
     true_detections,
     wilcoxon,
 )
 from penstock.bench.report import answer
 from penstock.bench.results import frame_of
-from penstock.bench.significance import alike, critical_difference
+from penstock.bench.significance import alike, critical_difference, resample_means
 from studies.ahmed2021 import paper
 
 OFFLINE = ["NS-NMF", "NMF", "GNMF", "SNMF"]
@@ -213,7 +212,7 @@ def test_the_papers_tests() -> None:
         "2.84e-06",
         "1.24e-09",
     ]
-    assert found.groups == found.nemenyi_groups == [("GNMF", "NMF", "SNMF")]
+    assert found.groups == [("GNMF", "NMF", "SNMF")]
     assert found.groups_by == "Conover"
     assert found.left_out.empty
     assert found.notes == []
@@ -416,12 +415,6 @@ def test_expected_over_all_orders(rows: list[tuple[int, int]], data: st.DataObje
     y, scores = zip(*rows, strict=True)
     n = data.draw(st.none() | st.integers(1, len(y)))
     assert precision_at_n(y, scores, n) == pytest.approx(naive_detect.precision_at_n(y, scores, n), abs=1e-12)
-
-
-def test_auc_and_average_precision_of_a_perfect_ranking() -> None:
-    assert roc_auc([0, 0, 1], [1.0, 2.0, 3.0]) == 1.0
-    assert average_precision([0, 0, 1], [1.0, 2.0, 3.0]) == 1.0
-    assert roc_auc([0, 1], [1.0, 1.0]) == 0.5
 
 
 @pytest.mark.parametrize("measure", [precision_at_n, true_detections, roc_auc, average_precision])

@@ -56,15 +56,10 @@ class Ground:
         began = time.monotonic()
         self.undisturbed = self.fit()
         self.fit_seconds = time.monotonic() - began
-        self.scorer = NSNMF(n_components=3, max_iter=5, random_state=0).fit(table.to_pandas())
-        self.scores = self.score()
 
     def fit(self, **options):
         detector = NSNMF(n_components=3, max_iter=12, random_state=0)
         return scale.fit(detector, self.source, self.client, n_parts=6, **options)
-
-    def score(self):
-        return scale.score(self.scorer, self.source, self.client)
 
     def assert_same(self, detector):
         expected = self.undisturbed
@@ -128,15 +123,6 @@ def test_all_workers_killed_at_once(ground, stage):
     assert len(killed) == 2
     assert not any(is_running(pid) for pid in killed)
     ground.assert_same(detector)
-    wait_for_all_workers(ground.client)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("delay", [0.02, 0.1])
-def test_workers_killed_in_the_first_instants(ground, delay):
-    """Those that are killed before the first task, or in the middle of one, are in test_scale_fit.py."""
-    threading.Timer(delay, lambda: kill_workers(ground.client.cluster, 2)).start()
-    ground.assert_same(ground.fit())
     wait_for_all_workers(ground.client)
 
 
@@ -296,9 +282,9 @@ def test_results_are_fetched_a_few_at_a_time():
 
 def test_results_that_never_come_in_time_end_the_wait():
     client = SlowClient(most=0)
-    with pytest.raises(scale.ClusterError, match=r"within 60 s, with 5 tasks unfinished.*goes on"):
+    with pytest.raises(scale.ClusterError, match=r"did not come from the workers within 60 s.*goes on"):
         collect(client, [Done(number) for number in range(5)])
-    assert client.asked == [5, 4, 1]
+    assert client.asked == [5]
     assert client.seconds == 60
 
 

@@ -11,8 +11,6 @@ import threading
 from contextlib import contextmanager
 from pathlib import Path
 
-import dask.array as da
-import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -20,14 +18,13 @@ import pyarrow.parquet as pq
 import pytest
 from distributed import Client, SchedulerPlugin
 from scale_fit_cases import NAMES, some_rows
-from scale_kills import SCORING, Aim, kill_workers, killing, wait_for_all_workers, wait_until
+from scale_kills import kill_workers, wait_for_all_workers, wait_until
 
 import penstock
 from penstock import (
     NMF,
     NSNMF,
     CollapsedFactorsWarning,
-    Detector,
     LaplacianNSNMF,
     LoMST,
     OverTime,
@@ -90,18 +87,6 @@ def test_as_on_one_machine(client, kind, parameters):
         np.testing.assert_array_equal(found.tree_.lengths, minimum_spanning_tree(scaled).lengths)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("asked", "on_one_machine"),
-    [(Coordinate(), RowBlocks(N_BLOCKS)), (RowBlocks(4), RowBlocks(4))],
-)
-def test_other_solvers(client, asked, on_one_machine):
-    common = {"n_components": 2, "max_iter": 6, "random_state": 0}
-    expected = NSNMF(solver=on_one_machine, **common).fit(ROWS)
-    found = fit(NSNMF(solver=asked, **common), ROWS, client, n_parts=getattr(asked, "n_blocks", N_BLOCKS))
-    assert_same_fit(found, expected)
-
-
 def test_collapsed_factors_are_warned_of(client):
     X = np.random.default_rng(0).uniform(size=(300, 6))
     X[-6:] = X[:6] + 1e-3
@@ -132,11 +117,8 @@ def write(path, rows, names=NAMES):
 
 
 SOURCES = {
-    "numpy": (lambda folder: ROWS, False),
     "pandas": (lambda folder: pd.DataFrame(ROWS, columns=NAMES), True),
     "parquet": (parquet_list, True),
-    "dask array": (lambda folder: da.from_array(ROWS, chunks=(110, 2)), False),
-    "dask dataframe": (lambda folder: dd.from_pandas(pd.DataFrame(ROWS, columns=NAMES), npartitions=4), True),
 }
 
 
@@ -184,45 +166,6 @@ def lies_in_a_file(array):
             return True
         array = getattr(array, "base", None)
     return False
-
-
-# --- scoring
-
-
-@pytest.mark.parametrize("kind", ["numpy", "parquet", "dask dataframe"])
-def test_scores_of_new_rows(client, tmp_path, kind, monkeypatch):
-    monkeypatch.setattr(sources, "PIECE_BYTES", 100 * 4 * 8)
-    detector = (LoMST() if kind == "numpy" else quick()).fit(some_rows(300, seed=2))
-    source = SOURCES[kind][0](tmp_path)
-    np.testing.assert_array_equal(scale.score(detector, source, client), detector.anomaly_score(ROWS))
-
-
-def test_scoring_goes_on_where_it_was_stopped(client, tmp_path):
-    files = parquet_list(tmp_path)
-    detector = quick().fit(ROWS)
-    folder = tmp_path / "job"
-    expected = scale.score(detector, files, client, folder=folder)
-    kept, lost = folder / "scores-1.npy", folder / "scores-4.npy"
-    lost.unlink()
-    written = kept.stat().st_mtime_ns
-    np.testing.assert_array_equal(scale.score(detector, files, client, folder=folder), expected)
-    assert kept.stat().st_mtime_ns == written
-    assert lost.exists()
-
-
-def test_scoring_refuses_another_folder_and_other_columns(client, tmp_path):
-    frame = pd.DataFrame(ROWS, columns=NAMES)
-    detector = quick().fit(frame)
-    scale.score(detector, frame, client, folder=tmp_path / "job")
-    with pytest.raises(StorageError, match="holds another job"):
-        scale.score(quick().fit(frame[:300]), frame, client, folder=tmp_path / "job")
-    with pytest.raises(TableError, match="The detector knows the columns"):
-        scale.score(detector, frame[NAMES[::-1]], client)
-    with pytest.raises(TableError, match="3 columns; the detector knows 4"):
-        scale.score(detector, frame[NAMES[:3]], client)
-    np.testing.assert_array_equal(
-        scale.score(detector, frame[NAMES[::-1]], client, columns=NAMES), detector.anomaly_score(frame)
-    )
 
 
 # --- refusals
@@ -396,22 +339,11 @@ def test_an_error_of_the_caller_ends_the_fit_and_its_tasks(client, tmp_path, mon
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow  # new workers load all libraries; a worker killed in mid-fit is in test_scale_series.py
 def test_workers_killed_before_the_first_task(client, reference):
     kill_workers(client.cluster, 2)
     np.testing.assert_array_equal(fit(quick(), ROWS, client).scores_, reference.scores_)
     wait_for_all_workers(client)
-
-
-def test_a_worker_killed_in_the_middle_of_scoring(client, marks):
-    detector, X = quick().fit(ROWS), some_rows(50_000, seed=5)
-    for _ in range(3):  # once more if the task was too quick to be hit
-        with killing(client, marks, [Aim(SCORING[0], 1, 0.0)]) as killer:
-            found = scale.score(detector, X, client)
-        np.testing.assert_array_equal(found, detector.anomaly_score(X))
-        if killer.kills:
-            break
-    (kill,) = killer.kills
-    assert killer.given[kill.key] >= 2, "the task was not run again"
 
 
 def test_two_fits_at_once_do_not_meet(client, reference):
@@ -534,12 +466,6 @@ def test_what_cannot_be_is_refused_before_any_work(detector, options, message):
         scale.fit(detector, plain_rows(), client="tcp://127.0.0.1:8786", **options)
 
 
-def test_the_index_of_a_frame_is_kept(client):
-    frame = pd.DataFrame(plain_rows(), columns=list("abcd"), index=pd.date_range("2024-01-01", periods=300))
-    frame.iloc[7] = 30.0
-    assert scale.fit(quick(), frame, client).top(1).index.tolist() == [frame.index[7]]
-
-
 def test_a_source_of_random_numbers_is_used_and_a_job_with_one_goes_on(client, tmp_path):
     fits = [scale.fit(quick(random_state=np.random.RandomState(5)), plain_rows(), client) for _ in range(2)]
     np.testing.assert_array_equal(fits[0].embedding_, fits[1].embedding_)
@@ -548,30 +474,10 @@ def test_a_source_of_random_numbers_is_used_and_a_job_with_one_goes_on(client, t
         np.testing.assert_array_equal(fits[0].embedding_, again.embedding_)
 
 
-def test_another_detector_in_the_same_place_is_not_taken_for_the_first(client, tmp_path):
-    """Workers keep the detector that they scored with last."""
-    scores = []
-    for seed in (0, 1):
-        detector = scale.fit(quick(random_state=seed), plain_rows(), client, folder=tmp_path / "job")
-        scores.append(scale.score(detector, plain_rows(seed=2), client))
-        np.testing.assert_array_equal(scores[-1], detector.anomaly_score(plain_rows(seed=2)))
-        (tmp_path / "job").rename(tmp_path / f"job of seed {seed}")
-    assert not np.array_equal(*scores)
-
-
-@pytest.mark.parametrize("detector", [quick(), Detector()], ids=["NSNMF", "Detector"])
-def test_a_detector_in_files_stays_small_when_sent(client, tmp_path, detector, sizes):
-    scale.fit(detector, plain_rows(5000), client, folder=tmp_path / "job")
-    detector.anomaly_score(np.where(plain_rows() < 0.01, np.nan, plain_rows()))  # holes: all rows are read
-    found = scale.score(detector, plain_rows(seed=1), client)
-    np.testing.assert_array_equal(found, detector.anomaly_score(plain_rows(seed=1)))
-    assert 0 < max(size for key, size in sizes.items() if key.startswith("score-piece-")) < 300_000
-
-
 def test_a_source_that_changes_between_the_passes_is_refused(tmp_path):
     frame = pd.DataFrame(plain_rows(), columns=list("abcd")[: plain_rows().shape[1]])
     frame.to_parquet(tmp_path / "table.parquet")
-    source = open_source(tmp_path / "table.parquet", tmp_path, None)
+    source = open_source(tmp_path / "table.parquet", tmp_path)
     expected = rows_module.Extent.of(source.pieces[0].load())
     layout = rows_module.PieceLayout(source.columns)
     assert len(layout.read(source.pieces[0], expected)) == len(frame)
@@ -594,6 +500,21 @@ def test_a_table_of_zeros_scores_zero_whatever_the_solver(client):
     assert not scale.fit(detector, np.zeros((50, 3)), client).scores_.any()
 
 
+def test_a_new_folder_is_for_its_user_alone_and_an_old_one_keeps_its_rights(tmp_path):
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old").chmod(0o750)
+    for folder, mode in ((tmp_path / "new" / "job", 0o700), (tmp_path / "old", 0o750), (None, 0o700)):
+        for _ in range(2):
+            with workspace.open_workspace(folder) as space:
+                assert stat.S_IMODE(space.folder.stat().st_mode) == mode
+
+
+def test_the_index_of_a_frame_is_kept(client):
+    frame = pd.DataFrame(plain_rows(), columns=list("abcd"), index=pd.date_range("2024-01-01", periods=300))
+    frame.iloc[7] = 30.0
+    assert scale.fit(quick(), frame, client).top(1).index.tolist() == [frame.index[7]]
+
+
 def test_workers_that_cannot_use_the_folder_are_named(tmp_path):
     class ElsewhereClient:
         def sync(self, call, *arguments, callback_timeout, **options):
@@ -604,12 +525,3 @@ def test_workers_that_cannot_use_the_folder_are_named(tmp_path):
 
     with pytest.raises(scale.ClusterError, match=r"worker tcp://10\.0\.0\.6:9 cannot use the folder .* does not see"):
         scale.cluster.Cluster(ElsewhereClient(), print).check_sees(tmp_path)
-
-
-def test_a_new_folder_is_for_its_user_alone_and_an_old_one_keeps_its_rights(tmp_path):
-    (tmp_path / "old").mkdir()
-    (tmp_path / "old").chmod(0o750)
-    for folder, mode in ((tmp_path / "new" / "job", 0o700), (tmp_path / "old", 0o750), (None, 0o700)):
-        for _ in range(2):
-            with workspace.open_workspace(folder) as space:
-                assert stat.S_IMODE(space.folder.stat().st_mode) == mode

@@ -13,7 +13,6 @@ from penstock.scale.plan import (
     check_largest_part,
     check_pieces,
     gather_bytes,
-    group_count,
     part_bytes,
     plan_parts,
     settled_plan,
@@ -68,12 +67,6 @@ def test_a_disk_that_the_job_itself_has_filled_is_no_reason_to_refuse_it(tmp_pat
         settled_plan(Workspace(tmp_path / "other"), LARGE, 1_000_000, 20, 5, None)
 
 
-def test_groups_of_blocks_fit_into_workers():
-    assert group_count(LARGE, 1_000_000, 5, 8) == 2
-    assert group_count(SMALL, 10_000_000, 5, 100) > 10
-    assert group_count(SMALL, 10_000_000, 5, 3) == 3
-
-
 def test_many_equal_rows_in_one_part_are_refused_with_what_helps():
     check_largest_part(SMALL, 1000, gather_bytes(20))
     with pytest.raises(ClusterError, match=r"One part has 9,000,000 rows.*rows that are equal are always together"):
@@ -81,7 +74,7 @@ def test_many_equal_rows_in_one_part_are_refused_with_what_helps():
 
 
 def test_pieces_too_large_for_a_worker_are_named(tmp_path):
-    source = open_source(np.ones((1000, 4)), tmp_path, None)
+    source = open_source(np.ones((1000, 4)), tmp_path)
     check_pieces(SMALL, source)
     with pytest.raises(ClusterError, match=r"has 1,000 rows of 4 columns, to be loaded at once.*smaller row groups"):
         check_pieces(Workers(1, 421e6), source)

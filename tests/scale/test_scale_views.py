@@ -16,8 +16,7 @@ from penstock import Detector, load, scale
 from penstock.detectors import views
 from penstock.detectors.views import BLOCK
 from penstock.graph import partition
-from penstock.scale import rows as rows_module
-from penstock.scale import sources, tree, views_fit
+from penstock.scale import plan, tree
 from penstock.scale.views_fit import middle_of_columns
 from penstock.scale.workspace import open_array, save_array
 
@@ -31,8 +30,13 @@ def local():
 
 
 @pytest.fixture(scope="module")
-def in_folder(client, tmp_path_factory):
-    return scale.fit(Detector(), ROWS, client, folder=tmp_path_factory.mktemp("fitted") / "job", n_parts=3)
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("fitted") / "job"
+
+
+@pytest.fixture(scope="module")
+def in_folder(client, folder):
+    return scale.fit(Detector(), ROWS, client, folder=folder, n_parts=3)
 
 
 def assert_same_fit(found, expected, new):
@@ -91,7 +95,7 @@ def test_as_on_one_machine(client, tmp_path, kind):
 
 
 def test_in_many_runs(client, monkeypatch):
-    monkeypatch.setattr(rows_module, "_RUNS_PER_THREAD", 1000)
+    monkeypatch.setattr(plan, "_RUNS_PER_THREAD", 1000)
     X = np.round(some_rows(2 * BLOCK + 100, seed=1), 2)  # many ties
     assert_same_fit(scale.fit(Detector(), X, client, n_parts=5), Detector().fit(X), X[::50])
 
@@ -124,14 +128,6 @@ def test_the_result_is_an_ordinary_detector(client, tmp_path, local, in_folder, 
         detector.save(tmp_path / file)
     assert (tmp_path / "found").read_bytes() == (tmp_path / "local").read_bytes()
     np.testing.assert_array_equal(load(tmp_path / "found").anomaly_score(NEW), local.anomaly_score(NEW))
-
-
-def test_scores_of_new_rows_from_the_folder(client, tmp_path, local, in_folder, monkeypatch):
-    monkeypatch.setattr(sources, "PIECE_BYTES", 40 * 4 * 8)
-    found = scale.score(in_folder, NEW, client, folder=tmp_path / "job")
-    np.testing.assert_array_equal(found, local.anomaly_score(NEW))
-    assert not list((tmp_path / "job").glob("*.penstock"))
-    np.testing.assert_array_equal(scale.score(local, NEW, client), found)  # by a file
 
 
 # --- medians
@@ -189,9 +185,8 @@ def test_a_driver_that_is_stopped_in_each_stage_goes_on(client, tmp_path, local)
     assert_same_fit(found, local, NEW)
 
 
-def test_a_finished_job_is_not_done_again(client, in_folder):
+def test_a_finished_job_is_not_done_again(client, folder, in_folder):
     stages = []
-    folder = in_folder.model_.views.plain.search.file.parent
     again = scale.fit(
         Detector(), ROWS, client, n_parts=3, folder=folder, progress=lambda *report: stages.append(report[0])
     )
@@ -202,7 +197,7 @@ def test_a_finished_job_is_not_done_again(client, in_folder):
 def test_runs_that_are_looked_at_are_kept(client, tmp_path, local, monkeypatch):
     """A driver that dies while rows are looked at has the finished runs the next time, on however many workers."""
     X = some_rows(3 * BLOCK, seed=4)
-    monkeypatch.setattr(rows_module, "_RUNS_PER_THREAD", 1000)
+    monkeypatch.setattr(plan, "_RUNS_PER_THREAD", 1000)
 
     def stop(stage, done, total):
         if stage == "looking at rows" and done >= 1:
@@ -211,7 +206,7 @@ def test_runs_that_are_looked_at_are_kept(client, tmp_path, local, monkeypatch):
     folder = tmp_path / "job"
     with pytest.raises(KeyboardInterrupt):
         scale.fit(Detector(), X, client, n_parts=2, folder=folder, progress=stop)
-    monkeypatch.setattr(rows_module, "_RUNS_PER_THREAD", 1)
+    monkeypatch.setattr(plan, "_RUNS_PER_THREAD", 1)
     finished = list((folder / "looked-at").glob("[0-9]*"))
     assert finished
     written = {file: file.stat().st_mtime_ns for file in finished}
@@ -233,8 +228,7 @@ TASKS = ["add-units", "add-squares", "middle-of-columns", "encode", "count-bins"
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TASKS)
-def test_a_worker_is_killed_in_every_kind_of_task(client, marks, name, monkeypatch):
-    monkeypatch.setattr(views_fit, "_MOST_PICKED", 50)
+def test_a_worker_is_killed_in_every_kind_of_task(client, marks, name):
     X = some_rows(40 * BLOCK, seed=6)
     for _ in range(3):
         with killing(client, marks, [Aim(rf"^{name}-[0-9a-f]+-\d+$", 1, 0.0)]) as killer:

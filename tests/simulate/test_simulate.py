@@ -94,14 +94,6 @@ class TestTable:
             assert inside.max() >= outside.min()
             assert inside.min() <= outside.max()
 
-    def test_readings_have_the_resolution_of_sensors(self, plant):
-        values = plant.table.to_numpy()
-        np.testing.assert_array_equal(values, np.round(values, 3))
-        assert not (np.signbit(values) & (values == 0)).any()
-        distinct = plant.table.nunique()
-        assert (distinct == 1).sum() == 2
-        assert ((distinct > 1) & (distinct <= 3)).sum() >= 6
-
     def test_a_wrong_seed_is_refused(self):
         for seed in (-1, 1.5, "0", True):
             with pytest.raises(ValueError, match="seed must be a whole number"):
@@ -109,11 +101,19 @@ class TestTable:
 
 
 class TestSeed:
-    def test_the_fixed_plant_stays_as_it_is(self, plant, healthy):
-        """Figures that were measured on it stay comparable."""
-        digests = [hashlib.sha256(each.table.to_numpy().tobytes()).hexdigest() for each in (plant, healthy)]
-        assert digests[0] == "abdae9ead9cc5b70ca1083f6b6f5c4b2671ba3a6af2018c62b11fc45a15b21c0"
-        assert digests[1] == "a426382fd4e8c149d98e010da8f23029b541647813a7b587cf9c36db4c0fa057"
+    def test_the_plants_stay_as_they_are(self, plant, healthy, varied, varied_healthy):
+        """Figures that were measured on them stay comparable."""
+        plants = (plant, healthy, varied, varied_healthy)
+        assert [hashlib.sha256(each.table.to_numpy().tobytes()).hexdigest()[:32] for each in plants] == [
+            "abdae9ead9cc5b70ca1083f6b6f5c4b2",
+            "a426382fd4e8c149d98e010da8f23029",
+            "2f0bbf38e40db15df14a458a084d8cce",
+            "5b5cbe745729766c6200c02ca3e59daa",
+        ]
+        assert [hashlib.sha256(each.events.to_csv().encode()).hexdigest()[:32] for each in plants[::2]] == [
+            "0f3ee4930038c1c1f22459658d0264d1",
+            "90b52ed84ae99abedcffbb940dbbb1ed",
+        ]
 
     def test_another_seed_gives_another_plant_with_the_same_events(self, plant, other):
         pd.testing.assert_frame_equal(plant.events, other.events)
@@ -134,34 +134,6 @@ class TestPhysics:
         by_load = efficiency.groupby(loaded["active_power"].round(-1)).median()
         assert by_load[50] > by_load[20] + 0.03
 
-    def test_guide_vanes_open_with_power_and_against_head(self, healthy):
-        table = healthy.table
-        steady = table[table["unit1_active_power"].between(39, 41)]
-        slope = np.polyfit(steady["unit1_net_head"], steady["unit1_guide_vane_opening"], 1)[0]
-        opening, head = steady["unit1_guide_vane_opening"].mean(), steady["unit1_net_head"].mean()
-        # Discharge ∝ 1/head; the opening for it ∝ (discharge / √head)^1.15: −1.15 · 1.5 per cent for one of head.
-        assert slope == pytest.approx(-1.725 * opening / head, rel=0.15)
-        running = table[table["unit1_active_power"] > 12]
-        assert running["unit1_guide_vane_opening"].corr(running["unit1_active_power"]) > 0.98
-
-    @pytest.mark.parametrize("name", ["thrust_pad_temperature_1", "stator_winding_temperature_05", "rotor_temperature"])
-    def test_temperatures_follow_the_load_later(self, healthy, name):
-        power = healthy.table["unit2_active_power"].asfreq(STEP)
-        warmth = healthy.table[f"unit2_{name}"].asfreq(STEP)
-        slow = warmth.rolling(144, center=True, min_periods=72).mean()  # season and weather
-        lags = np.arange(-6, 19)
-        correlation = [power.corr((warmth - slow).shift(-lag)) for lag in lags]
-        best = lags[int(np.argmax(correlation))]
-        assert 2 <= best <= 12
-        assert max(correlation) > correlation[6] + 0.02  # lag 0
-
-    def test_a_standing_unit_is_silent(self, healthy):
-        still = healthy.table[healthy.table["unit2_speed"] == 0]
-        for name in ("active_power", "discharge", "guide_vane_opening", "stator_current_l1", "field_current"):
-            assert (still[f"unit2_{name}"] == 0).all()
-        assert (still["unit2_turbine_guide_bearing_vibration_x"] <= 0.06).all()
-        assert still["unit2_penstock_pressure"].corr(still["plant_headwater_level"]) > 0.95
-
     def test_vibration_follows_speed_and_is_worst_in_the_rough_zone(self, healthy):
         table = healthy.table
         vibration = table["unit2_turbine_guide_bearing_vibration_x"]
@@ -170,13 +142,6 @@ class TestPhysics:
         power, shaking = test["unit2_active_power"], test["unit2_head_cover_vibration"]
         assert power[shaking.idxmax()] == pytest.approx(26, abs=4)
         assert shaking[power.between(23, 29)].min() > 1.2 * shaking[power > 38].max()
-
-    def test_seasons(self, healthy):
-        monthly = healthy.table.groupby(healthy.table.index.to_period("M")).mean()
-        assert monthly.loc["2015-08", "plant_river_water_temperature"] > 15
-        assert monthly.loc["2016-01", "plant_river_water_temperature"] < 6
-        cooling = ["unit1_cold_air_temperature_1", "unit1_thrust_oil_temperature", "plant_machine_hall_temperature"]
-        assert (monthly.loc["2015-08", cooling] > monthly.loc["2016-01", cooling] + 5).all()
 
 
 class TestEvents:
@@ -201,11 +166,6 @@ class TestEvents:
             assert len(set(names)) == len(names)
             assert set(names) <= set(plant.table.columns)
 
-    def test_all_samples_of_events_are_recorded(self, plant, other):
-        for one in (plant, other):
-            for _, event in one.events.iterrows():
-                assert rows_of(one, event).sum() == (event["end"] - event["start"]) / STEP + 1
-
     def test_only_faults_are_anomalous(self, plant, healthy):
         faults = plant.events[plant.events["is_fault"]]
         expected = np.any([rows_of(plant, event) for _, event in faults.iterrows()], axis=0)
@@ -213,21 +173,6 @@ class TestEvents:
         assert expected.sum() == 227
         assert not healthy.is_anomalous.any()
         assert healthy.events["event"].tolist() == [2, 3, 7]
-
-    def test_only_global_faults_leave_the_range_of_good_days(self, plant, healthy):
-        low, high = healthy.table.min(), healthy.table.max()
-        for _, event in plant.events[plant.events["is_fault"]].iterrows():
-            names = list(event["variables"])
-            readings = plant.table.loc[event["start"] : event["end"], names]
-            outside = ((readings < low[names]) | (readings > high[names])).to_numpy().mean()
-            assert outside > 0.5 if event["kind"] == "global" else outside < 0.1, event["description"]
-
-    def test_the_hard_fault_is_within_the_noise(self, plant, healthy):
-        hard = plant.events[plant.events["kind"] == "hard"].iloc[0]
-        names = list(hard["variables"])
-        shift = (plant.table - healthy.table).loc[hard["start"] : hard["end"], names].abs().max()
-        before = healthy.table.loc["2016-01-09 14:00":"2016-01-09 18:00", names]
-        assert (shift <= 3 * before.std().clip(lower=0.3)).all()
 
     def test_look_alikes_are_unusual(self, healthy):
         table = healthy.table
@@ -344,15 +289,6 @@ class TestTruth:
 
 
 class TestVary:
-    def test_shape_and_missing_readings_are_as_ever(self, varied, simulated):
-        plant = simulated(vary=True)
-        assert plant.table.shape == (9_219, 222)
-        assert plant.table.isna().to_numpy().sum() == 240
-        pd.testing.assert_frame_equal(
-            plant.table, varied.table.mask(plant.table.isna())
-        )  # the same seed, the same bits
-        pd.testing.assert_frame_equal(plant.events, varied.events)
-
     def test_without_faults_only_the_look_alikes_stay(self, varied, varied_healthy):
         look_alikes = varied.events[~varied.events["is_fault"]].reset_index(drop=True)
         pd.testing.assert_frame_equal(varied_healthy.events, look_alikes, check_dtype=False)
@@ -486,13 +422,6 @@ class TestCommand:
         assert main(["simulate", "hydropower", str(folder)]) == 2
         assert "Choose another folder, or overwrite=True (--overwrite)" in capfd.readouterr().err
         assert (folder / "plant.csv").stat().st_mtime_ns == before
-
-    @pytest.mark.slow
-    def test_areas_and_overwriting(self, tmp_path):
-        (tmp_path / "plant.csv").touch()
-        assert main(["simulate", "hydropower", str(tmp_path), "--areas", "--overwrite"]) == 0
-        assert (tmp_path / "areas" / "turbine.csv").exists()
-        assert (tmp_path / "plant.csv").stat().st_size > 0
 
     def test_a_write_that_fails_is_said_and_leaves_the_old_file(self, tmp_path, monkeypatch, capfd, simulated):
         (tmp_path / "plant.csv").write_text("old")

@@ -206,15 +206,6 @@ def test_methods_are_ordered_on_the_data_sets_of_all() -> None:
     assert found[["from_our_run", "holds_in_run"]].tolist() == ["K = 2: NMF > NS-NMF; K = 5: NS-NMF > NMF", "no"]
 
 
-@pytest.mark.parametrize(("gone", "holds"), [(1, "yes"), (2, "undecided")])
-def test_the_time_of_the_tree_with_runs_missing(gone: int, holds: str) -> None:
-    rows = make_rows(["NS-NMF"], ["ALOI"], fit_seconds=10.0, detail={"tree_seconds": 9.0})
-    rows.loc[rows.index[:gone], "status"] = "timed out"
-    found = line(check_claims(Results(rows)), "the tree takes most of the time on ALOI")
-    assert found["holds_in_run"] == holds
-    assert found["from_our_run"].startswith("90% of the time")
-
-
 def test_the_central_claim() -> None:
     rows = central_claim_rows(FOUR_SETS, detections=lambda m, d, s: 7.0 if m.endswith(" tree") else 3.0)
     found = line(check_claims(Results(rows)), "the graph makes the difference to GNMF, not the form")
@@ -227,17 +218,6 @@ def test_the_central_claim() -> None:
         found = line(check_claims(Results(spoil(rows, gone))), "the graph makes the difference to GNMF, not the form")
         assert found["holds_in_run"] == "undecided"
         assert "without a result" in found["from_our_run"]
-
-
-def test_times_with_a_mark_say_so() -> None:
-    rows = pd.concat([make_rows(["SNMF"], ["ALOI"], mark="sparse graph", fit_seconds=64.0),
-                      make_rows(["Online NS-NMF", "NS-NMF"], ["ALOI"], fit_seconds=2.0)])  # fmt: skip
-    found = line(check_claims(Results(rows)), "times faster than SNMF on ALOI", "Online NS-NMF")
-    assert found[["from_our_run", "holds_in_run"]].tolist() == ["32 (SNMF: sparse graph)", "not comparable"]
-    rows = pd.concat([rows, make_rows(["NMF", "GNMF"], ["ALOI"], fit_seconds=2.0)])
-    slowest = line(check_claims(Results(rows)), "the slowest on ALOI")
-    assert slowest["holds_in_run"] == "not comparable"
-    assert slowest["from_our_run"].endswith("(SNMF: sparse graph)")
 
 
 def test_the_plant_is_not_compared(simulated: Any) -> None:

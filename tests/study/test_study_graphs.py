@@ -12,8 +12,6 @@ from scipy import stats
 from study_rows import central_claim_rows, make_rows
 
 from penstock._types import Factors
-from penstock.bench import Dataset, Method
-from penstock.bench.cells import Cell, run_cell
 from penstock.detectors import NSNMF, LaplacianNSNMF, LoMST
 from penstock.factor import Multiplicative
 from penstock.graph.similarities import binary_knn_graph
@@ -74,15 +72,6 @@ def test_weights_and_what_is_kept_of_the_factors() -> None:
     assert sum(held[:most]) >= 0.9 * sum(held) > sum(held[: most - 1])
     assert most == 4
     assert fitted[1.0].explained_ < 0.05 < fitted["max"].explained_
-
-
-def test_a_cell_keeps_the_figures_of_the_factors() -> None:
-    data = Dataset("made", some_rows(), np.arange(90) // 45)
-    cell = Cell(Method("first", "studies.ahmed2021.methods.GraphChoice", {"n_components": 2}), "made", 0, data)
-    kept = run_cell(cell)["detail"]
-    fitted = GraphChoice(n_components=2, random_state=0).fit(data.X)
-    assert kept["explained"] == pytest.approx(fitted.explained_)
-    assert {name: kept[name] for name in fitted.details_} == pytest.approx(fitted.details_)
 
 
 def test_cai_steps_are_the_twins() -> None:
@@ -247,14 +236,3 @@ def test_a_method_that_never_succeeded_is_a_gap_in_the_grid() -> None:
     assert found.sentence.endswith("Without any result: laplacian | gaussian.")
     assert set(found.left_out["method"]) == {"laplacian | gaussian"}
     assert found.left_out["dataset"].tolist() == SETS
-
-
-def test_labels_are_those_of_the_method_not_of_the_way_a_cell_was_computed() -> None:
-    rows = central_claim_rows(SETS)
-    other = rows["method"].str.endswith("gaussian") & rows["dataset"].isin(SETS[-2:])
-    rows.loc[other, "mark"] = "sparse graph"
-    for place in rows.index[other]:
-        rows.at[place, "detail"] = rows.at[place, "detail"] | {"graph": "sparse gaussian"}
-    found = graph_effect(rows)
-    assert set(found.table["graph"]) == {"tree", "tree, 0-1", "5 nearest, 0-1", "gaussian"}
-    assert (found.table["datasets"] == 8).all()

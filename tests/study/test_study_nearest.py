@@ -85,23 +85,6 @@ def test_nothing_ran(rows: pd.DataFrame) -> None:
     assert (found.per_set["matched_by"] == 0).all()
 
 
-def test_one_configuration_by_several_names_counts_once() -> None:
-    plain = make_rows(["NS-NMF"], SETS, (0, 1, 2, 3, 4))
-    defaults = plain[plain["seed"] < 3].assign(method="NS-NMF: all defaults", part="nearest")
-    alike = configuration("alike, other keys", SETS[:3])
-    tree = make_rows(["LoMST"], SETS, part="lomst")
-    grid = tree.assign(method="LoMST: n_neighbors sd, max_neighbors 50", part="nearest")
-    rows = pd.concat([defaults, plain, alike, grid, tree], ignore_index=True)
-    found = nearest(rows, "NS-NMF")
-    assert found.compared == 2
-    assert (found.per_set["run_by"] == 2).all()
-    assert found.per_set["matched_by"].max() <= 2
-    assert found.configurations["also"].to_dict() == {"NS-NMF": "NS-NMF: all defaults", "alike, other keys": ""}
-    lomst = nearest(rows, "LoMST")
-    assert (lomst.best, lomst.compared) == ("LoMST", 1)
-    assert lomst.configurations.loc["LoMST", "also"] == "LoMST: n_neighbors sd, max_neighbors 50"
-
-
 TWO = ["x", "y"]
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pandas as pd
 import pytest
 
 from penstock import OnlineNSNMF
 from studies.ahmed2021 import plant as module
-from studies.ahmed2021.plant import PAPER, PlantLists, list_tables, mark_on_the_fly, read_plant, search_plant, times_of
+from studies.ahmed2021.plant import PlantLists, list_tables, mark_on_the_fly, times_of
 
 
 @pytest.fixture(scope="module")
@@ -42,35 +40,6 @@ def test_truth(lists: PlantLists) -> None:
     assert lists.summary.loc["rows in a fault"].tolist() == [42, 4, 7, 3]
     assert lists.summary.loc["rows in a look-alike"].tolist() == [0, 0, 0, 40]
     assert lists.summary.loc["faults found, of 13"].tolist() == [1, 1, 2, 1]
-
-
-def test_all_searches_with_every_method(monkeypatch, plant, tmp_path) -> None:
-    asked = []
-
-    def searched(source: pd.DataFrame, **options) -> SimpleNamespace:
-        asked.append((options["method"], options["parameters"], bool(options["modes"]), options["settle"]))
-        flags = np.zeros(len(source), dtype=bool)
-        flags[len(asked) * 10 : len(asked) * 10 + options["top"]] = True
-        return SimpleNamespace(table=SimpleNamespace(time=pd.DatetimeIndex(source.index)), flags=flags)
-
-    def marked(table: pd.DataFrame, top: int, **parameters) -> tuple[pd.DatetimeIndex, int]:
-        assert parameters == {"similarity": "inverse"}
-        return pd.DatetimeIndex(table.index[:top]), 860
-
-    monkeypatch.setattr(module, "detect", searched)
-    monkeypatch.setattr(module, "mark_on_the_fly", marked)
-    told: list[str] = []
-    search_plant(tmp_path / "plant.json", top=30, progress=told.append)
-    assert len(told) == 15
-    assert asked[0] == ("nsnmf", {"similarity": "inverse"}, False, None)
-    assert ("snmf", {"graph": "gaussian"}, False, None) in asked
-    assert ("nsnmf", {"similarity": "normalized"}, True, "2h") in asked
-    assert sum(modes for _, _, modes, _ in asked) == 5
-    found = read_plant(tmp_path / "plant.json")
-    assert (found.seed, found.top, found.n_rows, found.n_columns, found.n_faults) == (0, 30, 9219, 222, 13)
-    assert found.marked == 860
-    assert found.searches[PAPER].overlap.loc["NS-NMF"].tolist() == [30, 20, 20, 10, 0]
-    assert found.searches[PAPER].times["online"][0] == plant.table.index[0]
 
 
 def test_marks_are_those_of_the_running_threshold(plant) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from study_rows import make_rows, paper_rows, study_rows, sweep_rows
+from study_rows import make_rows, paper_rows, study_rows
 
 from penstock.bench import Results
 from penstock.bench.results import frame_of
@@ -100,11 +100,6 @@ def test_two_pages_and_an_appendix() -> None:
     assert rest.endswith("not in this run: Run times; Other variants of the data.\n")
 
 
-def test_a_sweep_says_how_many_seeds_it_has() -> None:
-    rows = pd.concat([whole_study(), sweep_rows("alpha", [0.2, 0.8], SETS, ["NS-NMF"])], ignore_index=True)
-    assert "all values ran (NS-NMF 5; 2 seeds at most), and matches." in pages(rows)[1]
-
-
 def test_the_collapse_is_said_with_its_figures() -> None:
     page, _ = pages(whole_study(0.01))
     assert "does so on **5 of 5** data sets (5 % of ‖A‖² or less is rebuilt; on 5 of them 1 % or less)" in page
@@ -180,13 +175,6 @@ def test_what_was_not_run_is_said_and_not_made_up(rows: pd.DataFrame, told: str)
     assert "Not in this run." in page
     assert "nan" not in (page + rest).lower()
     assert "Of the study not in this run: " in rest
-
-
-def test_a_study_of_three_data_sets_speaks_of_three() -> None:
-    page, _ = pages(pd.concat([make_rows(), readings(0.5).query("dataset in ['Glass', 'Pima', 'WBC']")]))
-    assert "It was asked on three of the twenty data sets" in page
-    assert "on three of the twenty data sets, its mean rank" in page
-    assert "| matches, of 3 |" in page
 
 
 def test_what_each_open_choice_moves() -> None:

@@ -105,13 +105,11 @@ def test_a_line_per_method() -> None:
     found = method_summary(main_rows(study_rows()))
     assert found.loc["DAGMM", ["datasets", "planned", "failures", "not_run"]].tolist() == [4, 5, 3, 0]
     assert found.loc["AER", ["datasets", "planned", "failures", "not_run"]].tolist() == [4, 5, 0, 3]
-    assert (found["ranked_on"] == 4).all()
     fair = found.drop("LoMST (best k)")
     assert np.isnan(found.loc["LoMST (best k)", "mean_rank"])
     assert fair["mean_rank"].mean() == pytest.approx((len(fair) + 1) / 2)
     shares = pivot(study_rows().query("part == 'paper'"), "precision_at_n")["GNMF"]
     assert found.loc["GNMF", "mean_precision_at_n"] == pytest.approx(shares.mean())
-    assert found.loc["GNMF", "median_precision_at_n"] == pytest.approx(shares.median())
 
 
 def test_failures_and_marks() -> None:

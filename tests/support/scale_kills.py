@@ -23,14 +23,13 @@ def _named(*names):
     return [rf"^{name}-[0-9a-f]+-\d+$" for name in names]
 
 
-# The names of tasks, in the order in which the stages of a fit come; then those of scoring. They end in a token of the
+# The names of tasks, in the order in which the stages of a fit come. They end in a token of the
 # stage and the number of a piece, part, pair or group of blocks.
 ROWS = _named("measure-piece", "lay-piece", "spread-rows", "gather-part")
 TREE = _named("grow-part-tree", "join-two")
 FACTORISATION = _named(
     "extend-columns", "sweep", "sweep-report", "advance", "save-blocks", "load-blocks", "advance-report", "score-block"
 )
-SCORING = _named("score-piece")
 
 
 @dataclass

@@ -5,10 +5,7 @@ from penstock.bench.measures import (
     EventMeasures,
     average_precision,
     event_measures,
-    resampled_precision,
-    resampling_blocks,
     roc_auc,
-    sensor_hits,
     vus_buffer,
     vus_pr,
 )
@@ -16,13 +13,38 @@ from penstock.bench.report import write_report
 from penstock.bench.results import Lead, Results, compare_rows, failures, find_lead, method_summary, pivot, read_results
 from penstock.bench.runner import run_study
 from penstock.bench.settings import Method, Study, parse_settings, read_settings
-from penstock.bench.significance import compare_table, conover, friedman, mean_ranks, nemenyi, resample_means, wilcoxon
+from penstock.bench.significance import compare_table, conover, friedman, mean_ranks, nemenyi, wilcoxon
 from penstock.ranking import precision_at_n, true_detections
 
 __all__ = [
-    "Dataset", "EventMeasures", "Lead", "Method", "Results", "Study", "average_precision", "compare_rows",
-    "compare_table", "conover", "event_measures", "failures", "find_lead", "friedman", "load_file", "mean_ranks",
-    "method_summary", "nemenyi", "parse_settings", "pivot", "precision_at_n", "read_results", "read_settings",
-    "resample_means", "resampled_precision", "resampling_blocks", "roc_auc", "run_study", "sensor_hits",
-    "true_detections", "vus_buffer", "vus_pr", "wilcoxon", "write_report",
-]  # fmt: skip
+    "Dataset",
+    "EventMeasures",
+    "Lead",
+    "Method",
+    "Results",
+    "Study",
+    "average_precision",
+    "compare_rows",
+    "compare_table",
+    "conover",
+    "event_measures",
+    "failures",
+    "find_lead",
+    "friedman",
+    "load_file",
+    "mean_ranks",
+    "method_summary",
+    "nemenyi",
+    "parse_settings",
+    "pivot",
+    "precision_at_n",
+    "read_results",
+    "read_settings",
+    "roc_auc",
+    "run_study",
+    "true_detections",
+    "vus_buffer",
+    "vus_pr",
+    "wilcoxon",
+    "write_report",
+]

@@ -25,6 +25,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from penstock._parameters import ParameterError
 from penstock._types import BoolArray, FloatArray, IndexArray
 from penstock.bench.datasets import Dataset, check_labels, split_causes
 from penstock.bench.measures import (
@@ -40,7 +41,6 @@ from penstock.bench.measures import (
     vus_pr,
 )
 from penstock.bench.methods import (
-    StudyError,
     build,
     find_class,
     fit_and_score,
@@ -152,7 +152,7 @@ def _seeds(method: Method, study: Study) -> tuple[tuple[int | None, ...], bool, 
     try:
         cls = find_class(method.detector)
         build(method.detector, method.parameters)
-    except StudyError as error:
+    except ParameterError as error:
         return (None,), False, str(error)
     except (Exception, SystemExit) as error:  # a user's class may do anything when it is made
         return (None,), False, f"{method.detector} cannot be made: {type(error).__name__}: {error}"
@@ -194,7 +194,7 @@ def run_cell(cell: Cell) -> dict[str, Any]:
             outcome = _measure(cell)
         except MemoryError:
             outcome = failed("out of memory")
-        except StudyError as error:
+        except ParameterError as error:
             outcome = failed(str(error))
         except Exception as error:
             outcome = failed(f"{type(error).__name__}: {error}")

@@ -6,7 +6,6 @@ import hashlib
 import os
 import re
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,12 +18,11 @@ from numpy.typing import NDArray
 from penstock._messages import counted, listed, quoted
 from penstock._types import BoolArray, FloatArray
 from penstock.columns import order_to_stamp
+from penstock.explain.labels import known_faults
 from penstock.io import TableError, read_table
 from penstock.io.table import refuse_unknown
 
 _LABEL_NAMES = ("outlier", "label", "anomaly", "is_anomaly", "y", "class", "target")
-_NORMAL = {"0", "false", "no", "normal", "inlier", "ok", "good", "healthy"}
-_ANOMALOUS = {"1", "true", "yes", "anomaly", "anomalous", "abnormal", "outlier", "fault", "faulty"}
 _TOLD_ELSEWHERE = ("missing values", "row groups")  # notes of the table that a report has in another place, or not
 _ENDINGS = (".csv", ".tsv", ".txt", ".dat", ".parquet", ".pq", ".xlsx", ".xlsm")
 
@@ -125,8 +123,9 @@ def load_file(
         Of the file (CSV, Parquet, Excel), or ``path::column`` with the label column, or ``path::column::others`` with
         the columns that are no inputs too, separated by commas.
     label : str, optional
-        The label column: 0 and 1, false and true, no and yes, normal and anomaly and the like. If neither names it, it
-        is the one called outlier, label, anomaly, is_anomaly, y, class or target in upper or lower case.
+        The label column: 0 and 1, false and true, no and yes, normal and names of faults, as `penstock detect` reads
+        it. If neither names it, it is the one called outlier, label, anomaly, is_anomaly, y, class or target in upper
+        or lower case.
     exclude : sequence of str, default=()
         Columns that are no inputs, such as a second label.
     time : str, optional
@@ -184,7 +183,7 @@ def load_file(
                 "cause",
             )
     assert table.label is not None
-    y = _anomalies(table.label, table.source)
+    y, sentence = _anomalies(table.label, table.source)
     X = _numbers(values, table.source)
     if y.min() != y.max():
         for name, column in zip(values.columns, X.T, strict=True):
@@ -201,7 +200,7 @@ def load_file(
     name = Path(file).name
     name = name[:-3] if name.lower().endswith(".gz") else name
     name = Path(name).stem if name.lower().endswith(_ENDINGS) else name
-    notes = tuple(note.message for note in table.notes if note.kind not in _TOLD_ELSEWHERE)
+    notes = (sentence, *(note.message for note in table.notes if note.kind not in _TOLD_ELSEWHERE))
     return Dataset(name, X, y, table.time, groups, train, names=tuple(values.columns), causes=causes, notes=notes)
 
 
@@ -285,25 +284,24 @@ def _label_among(columns: Sequence[str], file: str) -> str:
     )
 
 
-def _anomalies(label: pd.Series[Any], source: str) -> NDArray[np.int64]:
-    """Return 1 for each anomaly, 0 for each normal row."""
-    codes, values = pd.factorize(label, use_na_sentinel=True)
-    kinds: list[int | None] = []
-    for value in values:
-        word = str(value).strip().casefold()
-        with suppress(ValueError):
-            word = f"{float(word):g}"  # 1.0 is 1
-        kinds.append(0 if word in _NORMAL else 1 if word in _ANOMALOUS else None)
-    kinds.append(None)  # code -1: missing
-    known = np.array([kind is not None for kind in kinds])[codes]
-    if not known.all():
-        row = int((~known).argmax())
-        held = "nothing" if codes[row] < 0 else quoted(values[codes[row]])
+def _anomalies(label: pd.Series[Any], source: str) -> tuple[NDArray[np.int64], str]:
+    """Return 1 for anomalies and 0 for normal rows, as `penstock detect --label` reads them, and how that was done."""
+    how_to = "Write 0 for normal rows and 1 for anomalies."
+    try:
+        truth = known_faults(label)
+    except TableError as error:
+        raise TableError(
+            f"{source}: it is not clear which values of the label column {quoted(label.name)} mean an anomaly. {how_to}"
+        ) from error
+    unclear = label.isna().to_numpy() | truth.unknown
+    if unclear.any():
+        row = int(unclear.argmax())
+        held = "nothing" if pd.isna(label.iloc[row]) else quoted(label.iloc[row])
         raise TableError(
             f"{source}: the label column {quoted(label.name)} holds {held} in row {label.index[row]} (counted from 0), "
-            f"which is neither normal nor an anomaly. Write 0 for normal rows and 1 for anomalies."
+            f"which is neither normal nor an anomaly. {how_to}"
         )
-    return np.array([kind or 0 for kind in kinds], dtype=np.int64)[codes]
+    return truth.faults.astype(np.int64), truth.sentence
 
 
 def _numbers(values: pd.DataFrame, source: str) -> FloatArray:

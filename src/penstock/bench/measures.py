@@ -325,22 +325,8 @@ def _event_thresholds(
 
 
 def sensor_hits(named: Sequence[Sequence[str]], true: Sequence[Collection[str]]) -> tuple[float, float]:
-    """Return the shares of faults of which a true sensor is named first, and among the first three.
+    """Return the shares of faults of which a true sensor is named first, and among the first three; NaN without any.
 
-    Parameters
-    ----------
-    named : sequence of sequences of str
-        Of each fault, sensors in the order in which a detector suspects them.
-    true : sequence of collections of str
-        Of each fault, the sensors that it changes.
-
-    Returns
-    -------
-    tuple of float
-        NaN if there is no fault.
-
-    Examples
-    --------
     >>> sensor_hits([["a", "b", "c", "d"], ["a", "b", "c", "d"]], [{"a"}, {"c"}])
     (0.5, 1.0)
     """
@@ -351,18 +337,7 @@ def sensor_hits(named: Sequence[Sequence[str]], true: Sequence[Collection[str]])
 
 
 def highest_incident(incidents: Sequence[Incident], first: int, last: int) -> Incident | None:
-    """Return the incident with the highest score among those that overlap rows `first` to `last`.
-
-    Parameters
-    ----------
-    incidents : sequence of Incident
-    first, last : int
-        Rows, counted from 0.
-
-    Returns
-    -------
-    Incident or None
-    """
+    """Return the incident with the highest score among those that overlap these rows; None if there is none."""
     over = [one for one in incidents if one.start <= last and one.end >= first]
     return max(over, key=lambda one: one.peak_score, default=None)
 
@@ -370,24 +345,9 @@ def highest_incident(incidents: Sequence[Incident], first: int, last: int) -> In
 def resampling_blocks(y: ArrayLike, time: pd.DatetimeIndex | None, groups: ArrayLike | None = None) -> IndexArray:
     """Return the block of each row that is resampled with it: in a series faults and normal stretches, else the row.
 
-    Normal rows between two faults are cut into blocks as long as the median fault.
+    Normal rows between two faults are cut into blocks as long as the median fault. Without times rows are independent.
+    No block spans two groups.
 
-    Parameters
-    ----------
-    y : array-like of shape (n,)
-        1 for a row of a fault, 0 for the others.
-    time : DatetimeIndex or None
-        None: rows are independent.
-    groups : array-like of shape (n,), default=None
-        Which run each row is of; no block spans two.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        Numbers from 0 on.
-
-    Examples
-    --------
     >>> resampling_blocks([0, 0, 0, 1, 1, 0], pd.date_range("2024-05-01", periods=6, freq="h")).tolist()
     [0, 0, 1, 2, 2, 3]
     """
@@ -411,22 +371,9 @@ def resampled_precision(y: ArrayLike, scores: ArrayLike, blocks: ArrayLike, n_dr
     """Return the average precision of data sets whose blocks are drawn with replacement: a block bootstrap.
 
     As many blocks with anomalies are drawn as there are, and as many without. The draws depend on the blocks alone, so
-    that those of two methods are of the same data sets and can be subtracted.
+    that those of two methods are of the same data sets and can be subtracted. Empty if there are fewer than two blocks
+    with anomalies, or without: these cannot vary.
 
-    Parameters
-    ----------
-    y, scores : array-like of shape (n,)
-    blocks : array-like of shape (n,)
-        From `resampling_blocks`.
-    n_draws : int, default=500
-
-    Returns
-    -------
-    ndarray of shape (n_draws,)
-        Empty if there are fewer than two blocks with anomalies, or without: these cannot vary.
-
-    Examples
-    --------
     >>> y, scores = [1, 0, 0, 1], [4.0, 3.0, 2.0, 1.0]
     >>> drawn = resampled_precision(y, scores, resampling_blocks(y, None))
     >>> bool(drawn.min() < average_precision(y, scores) < drawn.max())

@@ -17,16 +17,13 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import get_tags
 
+from penstock._parameters import ParameterError
 from penstock._types import BoolArray, FloatArray
 from penstock.registry import DETECTORS, did_you_mean
 
 OURS = {name: f"{entry.module}.{name}" for name, entry in DETECTORS.items() if entry.method}
 SOLVERS = ("BlockSGD", "Coordinate", "Multiplicative", "RowBlocks")
 _REHEARSED = ("penstock", "pyod", "sklearn")
-
-
-class StudyError(ValueError):
-    """A study cannot go on: its settings, a method or its file of outcomes; the message says where, and what to do."""
 
 
 def import_path(detector: str) -> str:
@@ -38,9 +35,10 @@ def import_path(detector: str) -> str:
     lowered = {name.lower(): name for name in OURS}
     close = [lowered[match] for match in get_close_matches(detector.lower(), lowered, n=2, cutoff=0.5)]
     hint = f"Did you mean {' or '.join(close)}?" if close else f"Ours are {', '.join(sorted(OURS))}."
-    raise StudyError(
-        f"There is no detector {detector!r}. {hint} Any other one is named by its import path, such as "
-        "'sklearn.ensemble.IsolationForest'."
+    raise ParameterError(
+        "detector",
+        f": there is no {detector!r}. {hint} Any other one is named by its import path, such as "
+        f"'sklearn.ensemble.IsolationForest'.",
     )
 
 
@@ -50,14 +48,14 @@ def find_class(detector: str) -> Any:
     try:
         return getattr(import_module(path), name)
     except AttributeError:
-        raise StudyError(f"Module {path} has no {name!r}; check the import path {detector!r}.") from None
+        raise ParameterError(detector, f": module {path} has no {name!r}. Check the import path.") from None
     except ImportError as error:
         missing = (error.name or path).partition(".")[0]
         extra = {"torch": "deep", "pyod": "peers"}.get(missing)
         how = f"pip install 'penstock[{extra}]'" if extra else f"install what provides the module {missing!r}"
-        raise StudyError(f"{detector} cannot be imported ({error}): {how}.") from error
+        raise ParameterError(detector, f" cannot be imported ({error}): {how}.") from error
     except (Exception, SystemExit) as error:  # a user's module may do anything when it is imported
-        raise StudyError(f"{detector} cannot be imported: {type(error).__name__}: {error}.") from error
+        raise ParameterError(detector, f" cannot be imported: {type(error).__name__}: {error}.") from error
 
 
 def takes_seed(cls: Any) -> bool:
@@ -83,16 +81,16 @@ def build(detector: str, parameters: Mapping[str, Any], seed: int | None = None)
     for name in parameters:
         if known and name not in known and "**" not in known:
             hint = did_you_mean(name, known) or f" It has {', '.join(known)}."
-            raise StudyError(f"{detector} has no parameter {name!r}.{hint}")
+            raise ParameterError(detector, f" has no parameter {name!r}.{hint}")
     try:
         values = {name: _as_object(value) for name, value in parameters.items()}
         if seed is not None and "random_state" in known:
             values.setdefault("random_state", seed)
         return cls(**values)
     except ImportError as error:
-        raise StudyError(str(error)) from error
+        raise ParameterError(detector, f": {error}") from error
     except (TypeError, ValueError) as error:
-        raise StudyError(f"{detector} cannot be made with {dict(parameters)}: {error}") from error
+        raise ParameterError(detector, f" cannot be made with {dict(parameters)}: {error}") from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +161,7 @@ def _negated_scores(detector: Any, X: FloatArray, message: str) -> FloatArray:
     for name in ("score_samples", "decision_function"):
         if hasattr(detector, name):
             return -np.asarray(getattr(detector, name)(X), dtype=np.float64)
-    raise StudyError(f"{type(detector).__name__} {message}")
+    raise ParameterError(type(detector).__name__, f" {message}")
 
 
 def takes_missing(detector: Any) -> bool:
@@ -194,10 +192,12 @@ def rehearse(detectors: Iterable[str], *, gaps: bool, later: bool) -> None:
 
 def _check_scores(scores: FloatArray, n: int) -> FloatArray:
     if scores.shape != (n,):
-        raise StudyError(f"Scores must be one number per row, {n}; they have shape {scores.shape}.")
-    wrong = int((~np.isfinite(scores)).sum())
-    if wrong:
-        raise StudyError(f"{wrong} of {n} scores are not finite, the first in row {np.argmin(np.isfinite(scores))}.")
+        raise ParameterError("scores", f" must be one number per row, {n}; they have shape {scores.shape}.")
+    finite = np.isfinite(scores)
+    if not finite.all():
+        raise ParameterError(
+            "scores", f" must be finite; {int((~finite).sum())} of {n} are not, the first in row {np.argmin(finite)}."
+        )
     return scores
 
 

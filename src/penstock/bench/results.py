@@ -19,9 +19,9 @@ import numpy as np
 import pandas as pd
 
 from penstock.bench.cells import owners_of_modules
-from penstock.bench.methods import StudyError
 from penstock.bench.settings import Study
 from penstock.bench.significance import Comparison, compare_table, resample_means, without_last_bits
+from penstock.io import TableError
 from penstock.storage import lock, replace_file
 
 Statistic = Literal["median", "mean", "max", "min"]
@@ -187,7 +187,7 @@ def read_rows(folder: Path) -> dict[str, dict[str, Any]]:
             outcome = json.loads(line)
             outcomes[outcome["key"]] = outcome
         except (ValueError, TypeError, KeyError):
-            raise StudyError(
+            raise TableError(
                 f"{path}, line {number}: not the outcome of a cell. The file was changed or damaged; delete the line "
                 "to have its cell run again."
             ) from None
@@ -433,11 +433,10 @@ def saw_labels(rows: pd.DataFrame) -> pd.Series[bool]:
 
 
 def method_summary(rows: pd.DataFrame) -> pd.DataFrame:
-    """Summarise each method: means and medians over data sets of each measure, the mean rank by P@N, and failures.
+    """Summarise each method: means over data sets of each measure, the mean rank by P@N, and failures.
 
-    Means are over the data sets that a method finished, `datasets` of `planned`; mean ranks over those that all methods
-    finished, `ranked_on` many. Compare means only where these agree. Methods that saw the labels have no rank, and the
-    others are ranked without them.
+    Means are over the data sets that a method finished, `datasets` of `planned`: compare them only where these agree.
+    Mean ranks are over those that all methods finished. Methods that saw the labels have no rank.
 
     >>> method_summary(pd.DataFrame(columns=list(COLUMNS))).shape[0]
     0
@@ -451,9 +450,7 @@ def method_summary(rows: pd.DataFrame) -> pd.DataFrame:
     found["planned"] = rows.groupby("method")["dataset"].nunique().reindex(methods)
     for measure, table in tables.items():
         found[f"mean_{measure}"] = table.mean()
-        found[f"median_{measure}"] = table.median()
     found["mean_rank"] = by_rank.mean_ranks.reindex(methods)
-    found["ranked_on"] = len(by_rank.table) if len(by_rank.mean_ranks) else 0
     counts = failure_counts(rows).reindex(methods)
     found["failures"] = counts[["failed", "timed out", "killed"]].sum(axis=1)
     found["not_run"] = counts["not run"]

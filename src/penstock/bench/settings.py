@@ -11,7 +11,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from penstock.bench.methods import OURS, StudyError
+from penstock._parameters import ParameterError, check_choice, check_number, check_whole_number
+from penstock.bench.methods import OURS
 from penstock.registry import did_you_mean
 
 TIME_LIMIT = 1800.0  # seconds per cell, if the settings do not say
@@ -126,7 +127,9 @@ class Study:
         added = [name for name in dict.fromkeys(methods) if name not in there | bases]
         for name in added:
             if name not in OURS and "." not in name:
-                raise StudyError(f"There is no method {name!r} in the study.{did_you_mean(name, {*there, *OURS})}")
+                raise ParameterError(
+                    "method", f": there is no {name!r} in the study.{did_you_mean(name, {*there, *OURS})}"
+                )
         kept = [
             replace(
                 method,
@@ -155,7 +158,7 @@ class Study:
 
     def limited(self, seconds: float) -> Study:
         """Return the study with another time limit for each cell."""
-        return replace(self, time_limit=check_time_limit(seconds))
+        return replace(self, time_limit=checked_limit(seconds))
 
 
 def example_settings() -> str:
@@ -173,7 +176,7 @@ def read_settings(path: str | Path) -> Study:
 
     Raises
     ------
-    StudyError
+    ParameterError
         With the file, the entry and the key that are wrong.
 
     Examples
@@ -203,11 +206,11 @@ def parse_settings(text: str, place: str = "settings") -> Study:
 
 
 def parse_toml(text: str, place: str) -> dict[str, Any]:
-    """Parse TOML; raise StudyError where it is none."""
+    """Parse TOML; raise ParameterError where it is none."""
     try:
         return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise StudyError(f"{place}: not TOML: {error}.") from None
+        raise ParameterError(place, f": not TOML: {error}.") from None
 
 
 def make_study(content: Mapping[str, Any], text: str, place: str, labels: Sequence[str] = ()) -> Study:
@@ -216,20 +219,16 @@ def make_study(content: Mapping[str, Any], text: str, place: str, labels: Sequen
     entries = enumerate(tables_of(content, "method", place), 1)
     methods = [_method(entry, f"{place}: [[method]] {number}", labels) for number, entry in entries]
     if not methods:
-        raise StudyError(f"{place}: there is no [[method]].")
+        raise ParameterError(place, ": there is no [[method]].")
     for (name, _), count in Counter((method.name, method.mark) for method in methods).items():
         if count > 1:
-            raise StudyError(f"{place}: two methods are named {name!r}; tables could not tell them apart.")
-    try:
-        limit = check_time_limit(content.get("time_limit", TIME_LIMIT))
-    except StudyError as error:
-        raise StudyError(f"{place}: {error}") from None
+            raise ParameterError(place, f": two methods are named {name!r}; tables could not tell them apart.")
     return Study(
         title=typed(content, "title", str, place, "Study"),
         datasets=_datasets(content, place) or (),
         methods=tuple(methods),
         seeds=_seeds(content, place) or tuple(range(5)),
-        time_limit=limit,
+        time_limit=checked_limit(content.get("time_limit", TIME_LIMIT), f"{place}: time_limit"),
         text=text,
         labels=tuple(labels),
         reading={name: str(content[name]) for name in READING if name in content},
@@ -239,10 +238,9 @@ def make_study(content: Mapping[str, Any], text: str, place: str, labels: Sequen
 def _method(entry: Mapping[str, Any], place: str, labels: Sequence[str]) -> Method:
     check_keys(entry, (*_METHOD_KEYS, *labels), place)
     order, rows = entry.get("order", "file"), entry.get("rows")
-    if order not in ("file", "shuffled"):
-        raise StudyError(f"{place}: order must be 'file' or 'shuffled'; got {order!r}.")
-    if rows is not None and (type(rows) is not int or rows < 1):
-        raise StudyError(f"{place}: rows must be a whole number above 0; got {rows!r}.")
+    check_choice(f"{place}: order", order, ("file", "shuffled"))
+    if rows is not None:
+        check_whole_number(f"{place}: rows", rows, least=1)
     return Method(
         name=typed(entry, "name", str, place),
         detector=typed(entry, "detector", str, place),
@@ -263,7 +261,7 @@ def _datasets(entry: Mapping[str, Any], place: str) -> tuple[str, ...] | None:
     given = entry["datasets"]
     given = [given] if isinstance(given, str) else given
     if not (isinstance(given, list) and given and all(isinstance(name, str) for name in given)):
-        raise StudyError(f"{place}: datasets must be a list of files; got {entry['datasets']!r}.")
+        raise ParameterError(place, f": datasets must be a list of files; got {entry['datasets']!r}.")
     return tuple(dict.fromkeys(given))
 
 
@@ -274,22 +272,21 @@ def _seeds(entry: Mapping[str, Any], place: str) -> tuple[int, ...] | None:
     given = entry["seeds"]
     numbers = list(range(given)) if type(given) is int else given
     if not (isinstance(numbers, list) and numbers and all(type(seed) is int and seed >= 0 for seed in numbers)):
-        raise StudyError(f"{place}: seeds must be how many there are, or a list of them; got {given!r}.")
+        raise ParameterError(place, f": seeds must be how many there are, or a list of them; got {given!r}.")
     return tuple(dict.fromkeys(numbers))
 
 
-def check_time_limit(seconds: object) -> float:
-    """Check a time limit in seconds."""
-    if isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 < seconds <= _LONGEST_LIMIT:
-        return float(seconds)
-    raise StudyError(f"time_limit must be a number of seconds above 0 and at most {_LONGEST_LIMIT:g}; got {seconds!r}.")
+def checked_limit(seconds: float, name: str = "time_limit") -> float:
+    """Return a time limit in seconds, if it is one."""
+    check_number(name, seconds, least=0.0, above=True, most=_LONGEST_LIMIT)
+    return float(seconds)
 
 
 def tables_of(content: Mapping[str, Any], kind: str, place: str) -> list[dict[str, Any]]:
     """Return the entries [[kind]]."""
     tables = content.get(kind, [])
     if not (isinstance(tables, list) and all(isinstance(table, dict) for table in tables)):
-        raise StudyError(f"{place}: write [[{kind}]] with two brackets on each side; there may be several.")
+        raise ParameterError(place, f": write [[{kind}]] with two brackets on each side; there may be several.")
     return tables
 
 
@@ -298,10 +295,10 @@ def typed(entry: Mapping[str, Any], key: str, kind: type, place: str, *default: 
     if key not in entry:
         if default:
             return default[0]
-        raise StudyError(f"{place}: {key!r} is missing.")
+        raise ParameterError(place, f": {key!r} is missing.")
     words = {str: "a text", int: "a whole number", dict: "a table", list: "a list"}
     if type(entry[key]) is not kind:
-        raise StudyError(f"{place}: {key} must be {words[kind]}; got {entry[key]!r}.")
+        raise ParameterError(place, f": {key} must be {words[kind]}; got {entry[key]!r}.")
     return entry[key]
 
 
@@ -309,4 +306,6 @@ def check_keys(entry: Mapping[str, Any], known: Sequence[str], place: str) -> No
     """Raise for a key that is not known."""
     for key in entry:
         if key not in known:
-            raise StudyError(f"{place}: unknown key {key!r}.{did_you_mean(key, known)} Known are {', '.join(known)}.")
+            raise ParameterError(
+                place, f": unknown key {key!r}.{did_you_mean(key, known)} Known are {', '.join(known)}."
+            )

@@ -39,7 +39,7 @@ class Comparison:
     """Tests on a table, complete data sets × methods, and what had to be left out of it.
 
     `mean_ranks` are in ascending order, the best first. `groups` are the methods that do not differ from each other by
-    Conover's test at `alpha`, `nemenyi_groups` those by Nemenyi's. A test that could not be made is None, and `notes`
+    Conover's test at `alpha`. A test that could not be made is None, and `notes`
     say why; without Conover's, `groups` are by Nemenyi's, as `groups_by` then says ("Conover" or "Nemenyi").
     """
 
@@ -55,7 +55,6 @@ class Comparison:
     critical_difference: float = float("nan")
     groups: list[tuple[str, ...]] = field(default_factory=list)
     groups_by: str = "Conover"
-    nemenyi_groups: list[tuple[str, ...]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
@@ -117,7 +116,6 @@ def compare_table(table: pd.DataFrame, alpha: float = 0.05, left_out: pd.DataFra
         critical_difference=critical_difference(k, n, alpha),
         groups=alike(ranks, by_nemenyi if pairwise is None else pairwise, alpha),
         groups_by="Nemenyi" if pairwise is None else "Conover",
-        nemenyi_groups=alike(ranks, by_nemenyi, alpha),
         notes=notes,
     )
 
@@ -252,26 +250,9 @@ def wilcoxon(table: pd.DataFrame, correction: Correction = "holm") -> pd.DataFra
 
 
 def resample_means(table: pd.DataFrame, n_draws: int = 10_000) -> pd.DataFrame:
-    """Return the means of each method over data sets drawn with replacement: a bootstrap.
+    """Return the means of each method over data sets drawn with replacement (draws × methods): a bootstrap.
 
     Quantiles of a column are an interval of its mean, those of the difference of two columns one of their difference.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Data sets × methods.
-    n_draws : int, default=10000
-
-    Returns
-    -------
-    DataFrame
-        Draws × methods.
-
-    Examples
-    --------
-    >>> means = resample_means(pd.DataFrame({"A": [0.9, 0.8, 0.9, 0.7], "B": [0.5, 0.6, 0.4, 0.8]}))
-    >>> means["A"].quantile([0.025, 0.975]).round(3).tolist()
-    [0.75, 0.9]
     """
     n = len(table)
     drawn = np.random.default_rng(0).integers(0, n, (n_draws, n))

@@ -11,15 +11,17 @@ import pandas as pd
 import typer
 
 from penstock._messages import counted
+from penstock._parameters import ParameterError
 from penstock.bench import Results, Study, failures, load_file, parse_settings, read_results, run_study
 from penstock.bench import read_settings as read_settings_file
 from penstock.bench.datasets import check_labels
-from penstock.bench.methods import StudyError, find_class
+from penstock.bench.methods import find_class
 from penstock.bench.report import answer, data_notes, format_events, format_methods, write_report
 from penstock.bench.runner import Progress
 from penstock.bench.settings import READING, example_settings
 from penstock.cli._console import CommandError, print_text, printable
 from penstock.cli._options import plain_errors
+from penstock.io import TableError
 
 _MOST_REASONS = 8
 _FEW_SETS = 5
@@ -52,7 +54,7 @@ def run_bench(context: typer.Context) -> int:
             if sys.stderr is not None:
                 sys.stderr.write("penstock: stopped; what is done is kept, the same command goes on from here\n")
             raise
-        except StudyError as error:
+        except TableError as error:
             raise CommandError(str(error)) from None
         except RuntimeError as error:
             raise CommandError(str(error), exit_code=1) from None
@@ -89,9 +91,9 @@ def _study(options: dict[str, Any]) -> Study:
         reading = {name: options[name] for name in READING if options[name] is not None}
         study = study.only(methods=options["method"] or (), datasets=data, seeds=options["seeds"], reading=reading)
         if not study.datasets:
-            raise StudyError(f"{config}: there are no data sets. Name labelled files under datasets, or with --data.")
+            raise CommandError(f"{config}: there are no data sets. Name labelled files under datasets, or with --data.")
         return study if options["time_limit"] is None else study.limited(options["time_limit"])
-    except StudyError as error:
+    except ParameterError as error:
         raise CommandError(str(error)) from None
     except UnicodeDecodeError as error:
         raise CommandError(f"{config}: not a text in UTF-8: {error}.") from None

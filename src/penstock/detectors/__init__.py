@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from penstock.detectors._base import fit_needs as fit_needs
     from penstock.detectors._base import restore_on_failure as restore_on_failure
     from penstock.detectors._base import score_array as score_array
-    from penstock.detectors._base import with_model_alone as with_model_alone
     from penstock.detectors._factor_base import CollapsedFactorsWarning as CollapsedFactorsWarning
     from penstock.detectors._factor_base import FactorDetector as FactorDetector
     from penstock.detectors._factor_base import FactorModel as FactorModel
@@ -57,7 +56,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "_base": (
         *("BaseDetector", "Copies", "FitNeeds", "ClusterPlan", "fit_needs", "cluster_plan", "restore_on_failure"),
-        *("score_array", "with_model_alone"),
+        "score_array",
     ),
     "_factor_base": (
         *("CollapsedFactorsWarning", "FactorDetector", "FactorModel", "FactorTask", "Problem"),

@@ -10,7 +10,6 @@ import os
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -611,12 +610,3 @@ def score_array(detector: BaseDetector, rows: FloatArray) -> FloatArray:
     """Return `anomaly_score` of a checked array (C-contiguous float64), without reading it as a table."""
     check_is_fitted(detector)
     return detector._score_table(rows, rows)
-
-
-def with_model_alone(detector: BaseDetector, model: Any) -> BaseDetector:
-    """Return a copy that scores new rows by this `model_`, and holds nothing else of the training rows."""
-    other = copy(detector)
-    for name in ("scores_", "seen_", "_row_labels"):
-        other.__dict__.pop(name, None)
-    other.__dict__["model_"] = model
-    return other

@@ -19,7 +19,7 @@ from penstock.ranking import precision_at_n
 
 NORMAL, FAULT, UNKNOWN = _KINDS = ("normal", "fault", "unknown")
 _WORDS = {
-    NORMAL: "normal ok good healthy no none false nan na n/a null - --",
+    NORMAL: "normal ok good healthy inlier no none false nan na n/a null - --",
     FAULT: "abnormal anomalous anomaly attack bad broken fail failed failure fault faulty outlier true yes",
     UNKNOWN: "? unknown unlabeled unlabelled undefined",
 }

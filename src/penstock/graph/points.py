@@ -125,7 +125,7 @@ class Points:
     """`exact` is the data times a power of two; `search`, padded to 4 columns, is centred and perhaps rotated.
 
     NaN in both marks a missing value. Whenever ‖exact_i − exact_j‖ ≤ r, the squared distance of search_i and search_j
-    in their precision, summed in any order, is at most (r + 2·error)² · stretch: docs/decisions/0002-exact-trees.md has
+    in their precision, summed in any order, is at most (r + 2·error)² · stretch: docs/decisions/0002-bounds.md has
     the proof.
     """
 

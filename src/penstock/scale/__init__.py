@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from penstock.scale.cluster import ClusterError, connect, local_client
-from penstock.scale.fitting import fit, score
+from penstock.scale.fitting import fit
 
-__all__ = ["ClusterError", "connect", "fit", "local_client", "score"]
+__all__ = ["ClusterError", "connect", "fit", "local_client"]

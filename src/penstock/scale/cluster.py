@@ -26,8 +26,7 @@ from penstock._threads import thread_limit
 Progress = Callable[[str, int, int], None]  # what is done, how many of its tasks are, how many there are
 _DEADLINE = 60.0  # seconds: every wait for the cluster ends when nothing has come of it for so long
 _START_DEADLINE = 300.0  # seconds for workers to start and to answer first: loading libraries may take minutes
-_MAX_TIMEOUTS = 3  # of fetching results, in a row, each after its share of that time
-_GATHERED_AT_ONCE = 16  # results; after each timeout a quarter as many
+_GATHERED_AT_ONCE = 16  # results
 _POLL_SECONDS = 0.25  # for what causes no event: workers that are gone or paused, tasks done a second time
 _AT_WORK = ("executing", "long-running", "flight")  # states of tasks on a worker that works, or is sent what it needs
 _GO_ON = "run the same call with the same folder: it goes on from there."
@@ -53,7 +52,6 @@ class Cluster:
         self.client = client
         self.report = report or set_stage
         self._asked: WeakSet[Any] = WeakSet()
-        self._n_timeouts = 0
         self._heard: dict[str, tuple[float, float]] = {}  # of each worker: its last sign of life, and when we saw it
 
     def workers(self) -> dict[str, Any]:
@@ -151,7 +149,7 @@ class Cluster:
     def run(self, stage: str, work: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> list[Any]:
         """Run ``work(*arguments[i])`` as tasks and return their results in order.
 
-        Arguments may be Dask's own objects. A task whose worker is lost is run again by Dask. Tasks have names of this
+        A task whose worker is lost is run again by Dask. Tasks have names of this
         call alone, so that they are not mistaken for those of another.
         """
         name = f"{work.__name__.strip('_').replace('_', '-')}-{secrets.token_hex(4)}"
@@ -161,13 +159,7 @@ class Cluster:
 
     def submit(self, key: str, work: Callable[..., Any], arguments: Sequence[Any]) -> Any:
         """Start a task and return its future."""
-        if any(hasattr(argument, "__dask_graph__") for argument in arguments):
-            from dask import delayed
-
-            task = delayed(_alone, pure=False)(releases(), work, *arguments, dask_key_name=key)
-            future = self.client.compute(task)
-        else:
-            future = self.client.submit(_alone, releases(), work, *arguments, key=key, pure=False)
+        future = self.client.submit(_alone, releases(), work, *arguments, key=key, pure=False)
         self._asked.add(future)
         return future
 
@@ -223,36 +215,26 @@ class Cluster:
         """Fetch some of the finished results, and release their futures."""
         _raise_first_error(waiting.values())
         finished = [number for number, future in waiting.items() if future.status == "finished"]
-        some = finished[: _GATHERED_AT_ONCE // 4**self._n_timeouts]
+        some = finished[:_GATHERED_AT_ONCE]
         if not some:
             return {}
         found = self._gather([waiting[number] for number in some])
-        if found is None:
-            self._n_timeouts += 1
-            if self._n_timeouts >= _MAX_TIMEOUTS:
-                raise self._deadline_error(len(waiting))
-            return {}
-        self._n_timeouts = 0
         for number in some:
             waiting.pop(number).release()
         return dict(zip(some, found, strict=True))
 
-    def _gather(self, futures: Sequence[Any]) -> list[Any] | None:
-        """Return the results of finished tasks, or None if they do not come in time.
-
-        Either the way is slow, or their worker is gone: then they are done again, which may fail this time.
-        """
+    def _gather(self, futures: Sequence[Any]) -> list[Any]:
+        """Return results of finished tasks; if their worker is gone, they are done again, and may fail this time."""
         try:
-            found: list[Any] = self.client.sync(
-                self.client.gather, list(futures), callback_timeout=_DEADLINE / _MAX_TIMEOUTS
-            )
+            found: list[Any] = self.client.sync(self.client.gather, list(futures), callback_timeout=_DEADLINE)
         except CancelledError as error:
             raise ClusterError("The cluster has dropped tasks: was it closed, or restarted?") from error
         except Exception as error:
             _raise_first_error(futures)
-            if isinstance(error, TimeoutError):
-                return None
-            raise ClusterError(f"Results could not be fetched from the workers: {error!r}") from error
+            raise ClusterError(
+                f"Results did not come from the workers within {_DEADLINE:.0f} s ({error!r}). See to the connection "
+                f"with the workers, and {_GO_ON}"
+            ) from error
         return found
 
     def _deadline_error(self, n_unfinished: int) -> ClusterError:
@@ -262,9 +244,6 @@ class Cluster:
         elif all(worker["status"] == "paused" for worker in workers.values()):
             trouble = f"All workers have been paused for {_DEADLINE:.0f} s, because their memory is nearly full"
             way_out = "Give workers more memory"
-        elif self._n_timeouts >= _MAX_TIMEOUTS:
-            trouble = f"Results did not come from the workers within {_DEADLINE:.0f} s"
-            way_out = "See to the connection with the workers"
         else:
             trouble = f"No worker has been at work for {_DEADLINE:.0f} s"
             way_out = "Restart the workers"

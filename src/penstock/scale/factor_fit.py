@@ -20,11 +20,12 @@ from scipy import sparse
 
 from penstock._blas import one_blas_thread
 from penstock._types import Factors, FloatArray, IndexArray, SparseMatrix, Tree
-from penstock.detectors import NSNMF, ClusterPlan, Copies, FactorModel, FactorTask, Problem
+from penstock.detectors import NSNMF, ClusterPlan, Copies, FactorModel, FactorTask
 from penstock.factor import Coordinate, RowBlocks
 from penstock.factor.blocks import CHUNK, BlockCoupling, RowBlock, State, Work, cut_graph
 from penstock.factor.solve import BlockProblem, fit_by_blocks
 from penstock.factor.start import draw_seed, draws_from
+from penstock.graph.search import LazySearch
 from penstock.graph.similarities import neighbor_mean
 from penstock.scale.cluster import Cluster
 from penstock.scale.plan import group_count
@@ -83,9 +84,8 @@ def fit_factors(
     places = [np.searchsorted(copies.kept, open_array(space / f"part-{part}" / "numbers.npy")) for part in parts]
     W = in_table_order(space / "weights.npy", places, executor.gather("W"))
     scores = in_table_order(space / "scores.npy", places, found)
-    model = FactorModel(copies, task.problem, Factors(W, H), laid.search(copies.kept), tree)
-    model = replace(model, problem=_in_files(space, task.problem)) if keeps_files else model.in_memory()
-    steps.install(model, outcome, complete=True)
+    model = FactorModel(copies, task.problem, Factors(W, H), LazySearch(rows), tree)
+    steps.install(model if keeps_files else model.in_memory(), outcome, complete=True)
     return np.asarray(scores)[copies.copy_of]
 
 
@@ -142,15 +142,6 @@ def in_table_order(file: Path, places: Sequence[IndexArray], values: Sequence[An
         everything[part] = found
     everything.flush()
     return np.asarray(open_array(file))
-
-
-def _in_files(space: Workspace, problem: Problem) -> Problem:
-    """Return the problem with its large arrays in files, for workers to open instead of being sent."""
-    S: Any = problem.objective.S
-    graph = space.keep("similarities", lambda: {"data": S.data, "indices": S.indices, "indptr": S.indptr})
-    ends = space.keep("attachment", lambda: {"reach": problem.reach, "strongest": problem.strongest})
-    mapped = sparse.csr_array((graph["data"], graph["indices"], graph["indptr"]), shape=S.shape)
-    return replace(problem, objective=replace(problem.objective, S=mapped), **ends)
 
 
 def _seed(space: Workspace, random_state: Any) -> int:

@@ -1,54 +1,41 @@
-"""Fit a detector on a Dask cluster (same detector, same result, more rows), and score new rows out of core."""
+"""Fit a detector on a Dask cluster: same detector, same result, more rows."""
 
 from __future__ import annotations
 
-import hashlib
-import pickle
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
-from threading import Lock
 from typing import Any, TypeVar
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 import penstock
 from penstock._parameters import check_whole_number
 from penstock._progress import logged_fit
-from penstock._types import FloatArray, Tree
 from penstock.detectors import (
     NSNMF,
     BaseDetector,
     ClusterPlan,
     Copies,
     Detector,
-    FactorModel,
     SensorDetector,
-    ViewsModel,
     cluster_plan,
-    load,
     restore_on_failure,
-    score_array,
-    with_model_alone,
 )
 from penstock.graph.partition import sample_size
-from penstock.io import TableError
 from penstock.scale.cluster import Cluster, Progress, use_cluster
 from penstock.scale.factor_fit import asked_blocks, check_solver, fit_factors
 from penstock.scale.plan import (
     MOST_PARTS,
-    check_memory_for_model,
     check_memory_of_driver,
     check_pieces,
     settled_plan,
 )
 from penstock.scale.rows import PieceLayout, cut_into_parts, joint_extent, lay_rows, measure
 from penstock.scale.series_fit import fit_series, order_digest
-from penstock.scale.sources import Piece, Source, open_source
-from penstock.scale.tree import LaidRows, PartsSearch
+from penstock.scale.sources import Source, open_source
+from penstock.scale.tree import LaidRows
 from penstock.scale.views_fit import fit_views
-from penstock.scale.workspace import SOURCE_FOLDER, Workspace, open_workspace, pickle_by_path, save_array
+from penstock.scale.workspace import SOURCE_FOLDER, Workspace, open_workspace
 
 _VIEWS_COUNT_AS = 4  # components: what the driver keeps of each row
 
@@ -79,8 +66,7 @@ def fit(
     detector : NSNMF, Detector or SensorDetector
         Is changed, as `fit` changes it; left as it was should anything fail.
     source
-        Parquet files (a path, a folder, a list), a Dask array or dataframe, or a table in memory. Missing values are
-        for `SensorDetector` alone.
+        Parquet files (a path, a folder, a list), or a table in memory. Missing values are for `SensorDetector` alone.
     client : distributed.Client, optional
         By default workers are started on this machine, one for each core, and closed at the end.
     folder : path, optional
@@ -135,9 +121,7 @@ def fit(
         detector.check_parameters()
         cluster.check()
         cluster.check_sees(space.folder)
-        opened = open_source(
-            source, space / SOURCE_FOLDER, cluster, columns=columns, takes_missing=isinstance(detector, SensorDetector)
-        )
+        opened = open_source(source, space / SOURCE_FOLDER, columns=columns)
         check_pieces(cluster, opened)
         order = {"order": order_digest(time, runs)} if is_series else {}
         space.begin(_described(detector, opened, n_parts) | order)
@@ -203,129 +187,3 @@ def _described(detector: Any, source: Source, n_parts: int | None) -> dict[str, 
         "n_parts": n_parts,
         "penstock": penstock.__version__,
     }
-
-
-_AT_ONCE = 1 << 17  # rows: bounds the memory that a detector needs for them
-
-
-def score(
-    detector: BaseDetector,
-    source: Any,
-    client: Any = None,
-    *,
-    folder: str | Path | None = None,
-    columns: Sequence[str] | None = None,
-    progress: Progress | None = None,
-) -> FloatArray:
-    """Score each row of a source: `detector.anomaly_score` on a Dask cluster and out of core.
-
-    Use it for more rows than memory holds; for fewer, `detector.anomaly_score` is quicker. Workers load the source
-    piece by piece and the detector once.
-
-    Parameters
-    ----------
-    detector : BaseDetector
-        Any fitted detector.
-    source
-        As in `penstock.scale.fit`.
-    client : distributed.Client, optional
-        By default workers are started on this machine, one for each core, and closed at the end.
-    folder : path, optional
-        Where scores of finished pieces are kept: the same call goes on from there if it was cut short. All workers must
-        see it under this path. By default a temporary folder on this machine.
-    columns : list of str, optional
-        The columns to use, in the detector's order, where the source has names.
-    progress : callable, optional
-        Called with (what is done, how many of its tasks are done, how many there are).
-
-    Returns
-    -------
-    array of shape (n,)
-        The scores, in the order of the rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from penstock import NMF, scale
-    >>> X = np.random.default_rng(0).uniform(size=(50, 3))
-    >>> detector = NMF(n_components=2, random_state=0).fit(X)
-    >>> with scale.local_client(n_workers=1) as client:
-    ...     found = scale.score(detector, X, client)
-    >>> np.array_equal(found, detector.anomaly_score(X))
-    True
-    """
-    check_is_fitted(detector)
-    with open_workspace(folder) as space, use_cluster(client, progress) as cluster:
-        cluster.check()
-        cluster.check_sees(space.folder)
-        opened = open_source(source, space / SOURCE_FOLDER, cluster, columns=columns)
-        _check_columns(detector, opened)
-        check_pieces(cluster, opened)
-        digest = hashlib.sha256(detector.scores_.tobytes()).hexdigest()
-        space.begin({"scores by": digest, "source": opened.signature, "penstock": penstock.__version__})
-        model = _sent(cluster, space, detector, digest)
-        files = [space / f"scores-{number}.npy" for number in range(len(opened.pieces))]
-        tasks = [(piece, model, file) for piece, file in zip(opened.pieces, files, strict=True)]
-        cluster.run("scoring", score_piece, tasks)
-        return np.concatenate([np.empty(0), *(np.load(file) for file in files)])  # not mapped: too many files
-
-
-def _check_columns(detector: BaseDetector, source: Source) -> None:
-    names = getattr(detector, "feature_names_in_", None)
-    if source.n_columns != detector.n_features_in_:
-        raise TableError(f"The source has {source.n_columns} columns; the detector knows {detector.n_features_in_}.")
-    if names is not None and source.columns is not None and list(names) != list(source.columns):
-        raise TableError(
-            f"The detector knows the columns {list(names)}, in this order; the source has {list(source.columns)}. Say "
-            f"columns={list(names)!r:.200}."
-        )
-
-
-@dataclass(frozen=True)
-class Sent:
-    """A detector as workers receive it: pickled with its large arrays as paths, or the path of its file.
-
-    `digest` tells a worker whether it has the detector already, as a path may be used again.
-    """
-
-    digest: str
-    content: bytes | Path
-
-
-def _sent(cluster: Cluster, space: Workspace, detector: BaseDetector, digest: str) -> Sent:
-    """Prepare the detector for workers: from the folder that it was fitted into, or in a file saved now."""
-    model: Any = getattr(detector, "model_", None)
-    nothing, no_tree = Copies(*np.zeros((2, 0), np.intp)), Tree(np.zeros((0, 2), np.intp), np.zeros(0))
-    if isinstance(model, FactorModel) and isinstance(model.search, PartsSearch):
-        return Sent(digest, pickle_by_path(with_model_alone(detector, replace(model, copies=nothing, tree=None))))
-    if isinstance(model, ViewsModel) and isinstance(model.views.plain.search, PartsSearch):
-        model = replace(model, copies=nothing, tree=no_tree, parts=np.zeros((0, 4)))
-        return Sent(digest, pickle_by_path(with_model_alone(detector, model)))
-    check_memory_for_model(cluster, detector)
-    file = space / "model.penstock"
-    if not file.exists():
-        detector.save(file, labels=False)
-    return Sent(digest, file)
-
-
-_opened: dict[str, Any] = {}
-_opening = Lock()
-
-
-def _loaded(sent: Sent) -> Any:
-    """Load the detector, once for each worker."""
-    with _opening:
-        if sent.digest not in _opened:
-            _opened.clear()
-            _opened[sent.digest] = load(sent.content) if isinstance(sent.content, Path) else pickle.loads(sent.content)
-        return _opened[sent.digest]
-
-
-def score_piece(piece: Piece, model: Sent, file: Path) -> None:
-    """Task: save the scores of a piece in a file."""
-    if file.exists():
-        return
-    rows, detector = piece.load(), _loaded(model)
-    # Columns were compared when the source was opened: rows come as bare numbers, in the detector's order.
-    chunks = (rows[start : start + _AT_ONCE] for start in range(0, len(rows), _AT_ONCE))
-    save_array(file, np.concatenate([np.empty(0), *(score_array(detector, chunk) for chunk in chunks)]))

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from penstock.detectors import BaseDetector, Detector, fit_needs
+from penstock.detectors.views import BLOCK
 from penstock.factor.spectral import basis_size
 from penstock.scale.cluster import Cluster, ClusterError
 from penstock.scale.sources import Source
@@ -17,6 +17,7 @@ from penstock.scale.workspace import Workspace
 MOST_PARTS = 4096  # pairs of parts are tasks: beyond this the scheduler is the bottleneck
 _FEWEST_ROWS = 2000  # of a part: less is not worth a task
 _PARTS_PER_THREAD = 4
+_RUNS_PER_THREAD = 4
 _MOST_SPREAD = 1 << 18
 _USABLE = 0.65  # of a worker's limit: at 0.8 Dask lets it pause, and some memory is never given back (see _AT_REST)
 _UNEVEN = 1.3  # times the mean: the largest part, where few rows are equal
@@ -29,6 +30,7 @@ class Plan:
 
     n_parts: int
     run_rows: int  # rows that are sorted by part at once
+    task_rows: int  # rows that a task of a `Detector` goes through: whole blocks of its sums
 
 
 def room_for_a_task(cluster: Cluster) -> float:
@@ -54,7 +56,8 @@ def plan_parts(cluster: Cluster, n: int, p: int, n_components: int, asked: int |
         )
     wished = min(_PARTS_PER_THREAD * cluster.n_threads, max(1, n // _FEWEST_ROWS))
     run_rows = _MOST_SPREAD if math.isinf(room) else int(min(_MOST_SPREAD, max(1024, room // (40 * p + 64))))
-    return Plan(asked or max(needed, wished), run_rows)
+    fair = math.ceil(n / (_RUNS_PER_THREAD * cluster.n_threads))
+    return Plan(asked or max(needed, wished), run_rows, max(1, min(fair, run_rows) // BLOCK) * BLOCK)
 
 
 def settled_plan(
@@ -132,18 +135,6 @@ def check_disk(folder: Path, n: int, p: int, n_components: int) -> None:
             f"The job needs about {needed / 1e9:,.1f} GB on disk, but {folder} has {free / 1e9:,.1f} GB left. Give "
             f"another folder."
         )
-
-
-def check_memory_for_model(cluster: Cluster, detector: BaseDetector) -> None:
-    """Refuse to begin if a worker could not hold the detector: its rows, and the tree by which they are searched.
-
-    A `Detector` has two of both, of plain and of encoded rows.
-    """
-    if not fit_needs(detector).neighbors:
-        return
-    n, times = len(detector.scores_), 2 if isinstance(detector, Detector) else 1
-    what = f"To score new rows each worker needs the {n:,} rows that the detector was fitted on,"
-    _check_room(cluster, times * n * part_bytes(detector.n_features_in_), what, "Use fewer, larger workers.")
 
 
 def check_memory_of_driver(n: int, p: int, n_components: int, *, keeps_files: bool) -> None:

@@ -5,7 +5,6 @@ A source is read twice: once for the range of its columns, once to write its row
 
 from __future__ import annotations
 
-import math
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,7 +15,6 @@ import numpy as np
 
 from penstock._types import FloatArray, IndexArray
 from penstock.detectors import LARGEST_VALUE
-from penstock.detectors.views import BLOCK
 from penstock.graph.partition import Partition, local_order, merge_samples, plan_partition, sample_distinct
 from penstock.graph.rows import first_copies
 from penstock.io import TableError
@@ -34,7 +32,6 @@ from penstock.scale.workspace import (
     save_arrays,
 )
 
-_RUNS_PER_THREAD = 4
 _ROWS_AT_ONCE = 1 << 16
 
 
@@ -248,27 +245,9 @@ def gather_part(runs: Sequence[Path], part: int, merge_copies: bool, folder: Pat
     return len(rows)
 
 
-@dataclass(frozen=True)
-class Runs:
-    """Runs of consecutive rows that tasks work on: whole blocks of `block_sums`."""
-
-    cluster: Cluster
-    n_rows: int
-
-    @classmethod
-    def settled(cls, space: Workspace, cluster: Cluster, n: int, plan: Plan) -> Runs:
-        """Return the runs of a job: as it began, though the cluster may have changed since.
-
-        No more rows than are sorted at once, and fewer where that would leave threads idle.
-        """
-
-        def make() -> dict[str, int]:
-            fair = math.ceil(n / (_RUNS_PER_THREAD * cluster.n_threads))
-            return {"n_rows": max(1, min(fair, plan.run_rows) // BLOCK) * BLOCK}
-
-        return cls(cluster, **space.keep_numbers("runs", make))
-
-    def each(self, stage: str, work: Callable[..., Any], file: Path, n: int, *common: Any) -> list[Any]:
-        """Run ``work(file, start, stop, *common)`` for each run of the n rows of a file."""
-        tasks = [(file, start, min(start + self.n_rows, n), *common) for start in range(0, n, self.n_rows)]
-        return self.cluster.run(stage, work, tasks)
+def each_run(
+    cluster: Cluster, plan: Plan, stage: str, work: Callable[..., Any], file: Path, n: int, *common: Any
+) -> list[Any]:
+    """Run ``work(file, start, stop, *common)`` for each run of the n rows of a file."""
+    tasks = [(file, start, min(start + plan.task_rows, n), *common) for start in range(0, n, plan.task_rows)]
+    return cluster.run(stage, work, tasks)

@@ -11,7 +11,7 @@ import hashlib
 import math
 import shutil
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +29,7 @@ from penstock.scale.workspace import (
     Workspace,
     create_array,
     fill_rows,
-    load_arrays,
     save_array,
-    save_arrays,
 )
 from penstock.sensors.blocks import join_blocks, use_block_backend, widened
 from penstock.storage import StorageError
@@ -115,10 +113,11 @@ def _check_there(array: FloatArray) -> None:
 
 
 class ClusterBlocks:
-    """Go through blocks of rows by tasks; see `penstock.sensors.blocks.Here`, whose methods these are."""
+    """Go through blocks of rows by tasks; see `penstock.sensors.blocks.LocalBlocks`, whose methods these are."""
 
     def __init__(self, cluster: Cluster, space: Workspace, n: int, p: int) -> None:
-        self.cluster, self.folder, self.n = cluster, space / "steps", n
+        self._space = Workspace(space / "steps")
+        self.cluster, self.folder, self.n = cluster, self._space.folder, n
         self.folder.mkdir(exist_ok=True)
         room = room_for_a_task(cluster) / (8 * p * _COPIES)
         fair = math.ceil(n / (_BLOCKS_PER_THREAD * cluster.n_threads))
@@ -127,59 +126,68 @@ class ClusterBlocks:
         self.keeps_files = False
 
     def each(self, work: Any, arrays: tuple[Any, ...], *, apart: bool = False) -> list[Any]:
-        step = self._next_step()
-        if not step.exists():
+        def do(step: Path) -> list[Any]:
             files = self._files(step, arrays)
-            tasks = [(work, files, rows.start, rows.stop) for rows in self._blocks()]
-            self._keep_results(step, self._run(work, do_block, tasks))
-        return _kept_results(step)
+            return self._run(work, do_block, [(work, files, rows.start, rows.stop) for rows in self._blocks()])
+
+        return self._once(do)[1]
 
     def fill(self, columns: int, work: Any, arrays: tuple[Any, ...], around: int | None) -> FloatArray:
-        step = self._next_step()
-        out = step.with_suffix(".npy")
-        if not step.exists():
-            files = self._files(step, arrays)
-            create_array(out, (self.n, columns))
+        def do(step: Path) -> list[Any]:
+            files, out = self._files(step, arrays), self._created(step, columns)
             tasks = []
             for rows in self._blocks():
                 wide, inner = widened(rows, around or 0, self.n)
                 tasks.append((work, files, wide.start, wide.stop, inner.start, inner.stop, out, rows.start))
             self._run(work, fill_block, tasks)
-            self._keep_results(step, [])
-        return self._mapped(out, columns)
+            return []
+
+        return self._mapped(self._once(do)[0], columns)
 
     def follow(self, columns: int, work: Any, state: Any, arrays: tuple[Any, ...]) -> tuple[FloatArray, Any]:
-        step = self._next_step()
-        out = step.with_suffix(".npy")
-        if not step.exists():
-            files = self._files(step, arrays)
-            create_array(out, (self.n, columns))
+        def do(step: Path) -> list[Any]:
+            files, out, now = self._files(step, arrays), self._created(step, columns), state
             for rows in self._blocks():  # one after the other, as each needs what the one before has left
-                (state,) = self._run(work, follow_block, [(work, state, files, rows.start, rows.stop, out)])
-            self._keep_results(step, [state])
-        return self._mapped(out, columns), _kept_results(step)[0]
+                (now,) = self._run(work, follow_block, [(work, now, files, rows.start, rows.stop, out)])
+            return [now]
+
+        step, (last,) = self._once(do)
+        return self._mapped(step, columns), last
 
     def each_column(self, work: Any, arrays: tuple[Any, ...], vectors: tuple[Any, ...]) -> list[Any]:
-        step = self._next_step()
-        if not step.exists():
-            files = self._files(step, (*arrays, *vectors))
-            columns = np.arange(arrays[0].shape[1])
-            groups = np.array_split(columns, min(len(columns), _BLOCKS_PER_THREAD * self.cluster.n_threads))
-            tasks = [(work, files, len(arrays), group) for group in groups]
-            found = self._run(work, do_columns, tasks)
-            self._keep_results(step, [each for group in found for each in group])
-        return _kept_results(step)
+        def do(step: Path) -> list[Any]:
+            files, p = self._files(step, (*arrays, *vectors)), arrays[0].shape[1]
+            groups = np.array_split(np.arange(p), min(p, _BLOCKS_PER_THREAD * self.cluster.n_threads))
+            found = self._run(work, do_columns, [(work, files, len(arrays), group) for group in groups])
+            return [each for group in found for each in group]
+
+        return self._once(do)[1]
 
     def take(self, array: Any, places: Any) -> FloatArray:
-        step = self._next_step()
-        if not step.exists():
-            self._keep_results(step, [np.array(array[places])])
-        found: FloatArray = _kept_results(step)[0]
+        found: FloatArray = self._once(lambda step: [np.array(array[places])])[1][0]
         return found
 
-    def _next_step(self) -> Path:
+    def _once(self, do: Callable[[Path], list[Any]]) -> tuple[Path, list[Any]]:
+        """Do the next step, unless it is done; return its folder, and what it returned."""
         self._steps += 1
-        return self.folder / f"{self._steps:04d}"
+        step = self.folder / f"{self._steps:04d}"
+
+        def make() -> dict[str, Any]:
+            arrays = {}
+            for number, each in enumerate(do(step)):
+                kind = "several" if isinstance(each, tuple) else "one"
+                for place, value in enumerate(each if isinstance(each, tuple) else (each,)):
+                    arrays[f"{number:06d}-{place}-{kind}-{np.ndim(value)}"] = np.asarray(value)
+            return arrays
+
+        kept = self._space.keep(step.name, make, in_memory=True)
+        for file in self.folder.glob(f"{step.name}-*.npy"):  # what `_files` wrote for its tasks
+            file.unlink()
+        return step, _unpacked(kept)
+
+    def _created(self, step: Path, columns: int) -> Path:
+        create_array(step.with_suffix(".npy"), (self.n, columns))
+        return step.with_suffix(".npy")
 
     def _blocks(self) -> list[slice]:
         return [slice(start, min(start + self.n_rows, self.n)) for start in range(0, self.n, self.n_rows)]
@@ -204,19 +212,9 @@ class ClusterBlocks:
             self.keeps_files = True  # they are still needed, by the next run
             raise
 
-    def _keep_results(self, step: Path, found: list[Any]) -> None:
-        """Keep what tasks returned, numbers and arrays or tuples of them, and thereby mark the step as done."""
-        arrays = {}
-        for number, each in enumerate(found):
-            kind = "several" if isinstance(each, tuple) else "one"
-            for place, value in enumerate(each if isinstance(each, tuple) else (each,)):
-                arrays[f"{number:06d}-{place}-{kind}-{np.ndim(value)}"] = np.asarray(value)
-        save_arrays(step, arrays)
-        for file in step.parent.glob(f"{step.name}-*.npy"):
-            file.unlink()
-
-    def _mapped(self, file: Path, columns: int) -> FloatArray:
-        """Open an array, whose file goes when it is no longer used; steps that used it are done then."""
+    def _mapped(self, step: Path, columns: int) -> FloatArray:
+        """Open the array of a step, whose file goes when it is no longer used; steps that used it are done then."""
+        file = step.with_suffix(".npy")
         if not file.exists():
             return np.broadcast_to(np.nan, (self.n, columns))  # see `_check_there`
         array = _opened(file)
@@ -228,11 +226,11 @@ class ClusterBlocks:
             file.unlink(missing_ok=True)
 
 
-def _kept_results(step: Path) -> list[Any]:
-    """Return what `_keep_results` has kept."""
+def _unpacked(arrays: dict[str, Any]) -> list[Any]:
+    """Return what the tasks of a step returned, numbers and arrays or tuples of them, from how it is kept in files."""
     found: dict[str, list[Any]] = {}
     kinds = {}
-    for name, value in sorted(load_arrays(step).items()):
+    for name, value in sorted(arrays.items()):
         number, _, kinds[number], dimensions = name.split("-")
         found.setdefault(number, []).append(value if dimensions != "0" else value.item())
     return [values[0] if kinds[number] == "one" else tuple(values) for number, values in found.items()]

@@ -1,4 +1,4 @@
-"""The spanning tree of all rows from the trees of parts, and the nearest row from the parts' search trees."""
+"""The spanning tree of all rows from the trees of their parts."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from itertools import combinations
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from penstock._types import FloatArray, IndexArray, Tree
 from penstock.graph.parts import Edges, Part, common_frame, cross_edges, grow_part, join_edges, skippable_pairs
 from penstock.graph.points import Frame
 from penstock.graph.rows import first_copies
-from penstock.graph.search import PointTree, RowSearch, search_over
+from penstock.graph.search import PointTree
 from penstock.scale.cluster import Cluster
 from penstock.scale.workspace import (
     Workspace,
@@ -29,7 +28,6 @@ from penstock.scale.workspace import (
 )
 
 _SHOWN = 64  # points of a part by which the driver bounds how near two parts come
-_SLACK = 1 + 1e-9  # boxes and distances are computed in float64: far more than their rounding
 _ROWS_AT_ONCE = 1 << 16
 
 
@@ -72,12 +70,6 @@ class LaidRows:
     def fitted_file(self, kept: IndexArray) -> Path:
         """Return the file of `fitted_rows`: that of the whole table, if all rows are kept."""
         return self.space / ("rows.npy" if len(kept) == self.n else "kept.npy")
-
-    def search(self, kept: IndexArray) -> PartsSearch:
-        """Return the search among the kept rows by the parts' trees."""
-        save_arrays(self.space / "fitted", {"numbers": kept})
-        folders = tuple(self.space / f"tree-{part}" for part in self.parts)
-        return PartsSearch(self.frame, folders, self.space / "fitted" / "numbers.npy", self.fitted_file(kept))
 
 
 @dataclass(frozen=True)
@@ -192,77 +184,3 @@ def open_part(folder: Path, frame: Frame) -> Part:
     points = (arrays[name] for name in ("exact", "names", "tiles", "boxes", "centers"))
     tree = PointTree(frame, *points, *(float(value) for value in arrays["bounds"]))
     return Part(tree, arrays["edges"], arrays["squares"], arrays["lengths"], arrays.get("rounded"))
-
-
-@dataclass(frozen=True)
-class PartsSearch:
-    """Find what `RowSearch` finds without having all rows in memory: of a part's files only what is near is read.
-
-    Results are positions among the fitted rows; `numbers` is the file of their numbers in the table, `file` that of the
-    rows. Rows with missing values are compared with all rows, which are then read into memory.
-    """
-
-    frame: Frame
-    folders: tuple[Path, ...]
-    numbers: Path
-    file: Path
-
-    def __reduce__(self) -> tuple[type[PartsSearch], tuple[Frame, tuple[Path, ...], Path, Path]]:
-        return PartsSearch, (self.frame, self.folders, self.numbers, self.file)  # not what is cached
-
-    @cached_property
-    def _boxes(self) -> tuple[FloatArray, FloatArray]:
-        return (
-            np.array([np.load(folder / "low.npy") for folder in self.folders]),
-            np.array([np.load(folder / "high.npy") for folder in self.folders]),
-        )
-
-    @cached_property
-    def _with_holes(self) -> RowSearch:
-        return search_over(self.rows())
-
-    def rows(self) -> FloatArray:
-        """Return the rows that are searched."""
-        return np.asarray(open_array(self.file))
-
-    def nearest_or_equal(self, X: FloatArray) -> tuple[IndexArray, FloatArray, NDArray[np.bool_]]:
-        """For each row of X the nearest fitted row, its distance, and whether it is equal, missing values and all."""
-        holes = np.isnan(X).any(axis=1)
-        near, distances = np.empty(len(X), dtype=np.intp), np.empty(len(X))
-        equal = np.empty(len(X), dtype=np.bool_)
-        if holes.any():
-            near[holes], distances[holes], equal[holes] = self._with_holes.nearest_or_equal(X[holes])
-        if not holes.all():
-            near[~holes], distances[~holes] = self._nearest(X[~holes])
-            equal[~holes] = distances[~holes] == 0
-        return near, distances, equal
-
-    def _nearest(self, X: FloatArray) -> tuple[IndexArray, FloatArray]:
-        """Find the nearest fitted rows of rows without missing values.
-
-        Parts are searched in the order of their boxes' distances, each only for rows that it may be nearest to; ties go
-        to the row that comes first in the table.
-        """
-        bounds = self._box_squares(self.frame.scale(X))
-        best, found = np.full(len(X), np.inf), np.full(len(X), np.iinfo(np.int64).max, dtype=np.int64)
-        for turn in np.argsort(bounds, axis=1, kind="stable").T:
-            open_ = bounds[np.arange(len(X)), turn] <= best * _SLACK
-            if not open_.any():
-                break
-            for part in np.unique(turn[open_]):
-                asking = np.flatnonzero(open_ & (turn == part))
-                # Opened anew each time: thousands of parts would be tens of thousands of open files.
-                names, squares = open_part(self.folders[part], self.frame).tree.nearest_squares(X[asking], 1)
-                name, square, held = names[:, 0], squares[:, 0], best[asking]
-                first = (square < held) | ((square == held) & (name < found[asking]))
-                best[asking[first]], found[asking[first]] = square[first], name[first]
-        return np.searchsorted(open_array(self.numbers), found), self.frame.lengths_of(best)
-
-    def _box_squares(self, exact: FloatArray) -> FloatArray:
-        """Squared distances of rows to the boxes of all parts, in the frame's units: no row of a part is nearer."""
-        low, high = self._boxes
-        squares = np.empty((len(exact), len(low)))
-        for part in range(len(low)):
-            gap = np.maximum(np.maximum(low[part] - exact, exact - high[part]), 0.0)
-            squares[:, part] = np.einsum("ij,ij->i", gap, gap) / _SLACK
-        return squares

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import shutil
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,7 @@ from penstock.graph.edges import tree_among
 from penstock.graph.partition import sample_size
 from penstock.scale.cluster import Cluster
 from penstock.scale.plan import Plan
-from penstock.scale.rows import Extent, Runs, Samples, cut_into_parts, joint_extent, load_rows, read_column
+from penstock.scale.rows import Extent, Samples, cut_into_parts, each_run, joint_extent, load_rows, read_column
 from penstock.scale.tree import LaidRows
 from penstock.scale.workspace import (
     Workspace,
@@ -52,15 +52,12 @@ from penstock.scale.workspace import (
     save_arrays,
 )
 
-_ARRAYS = [field.name for field in fields(Joining) if field.name != "search"]
-
 
 def fit_views(
     cluster: Cluster, laid: LaidRows, random_state: Any, plan: Plan, copies: Copies, tree: Tree, *, keeps_files: bool
 ) -> ViewsModel:
     """Return the model of rows that are cut into parts."""
-    runs = Runs.settled(laid.space, cluster, laid.n, plan)
-    views, parts = ViewsFit(runs, laid, plan, copies).fit(tree, random_state)
+    views, parts = ViewsFit(cluster, laid, plan, copies).fit(tree, random_state)
     model = ViewsModel(copies, tree, views, parts)
     return model if keeps_files else model.in_memory()
 
@@ -69,7 +66,7 @@ def fit_views(
 class ViewsFit:
     """The views of rows in a folder, each step kept there."""
 
-    runs: Runs
+    cluster: Cluster
     laid: LaidRows
     plan: Plan
     copies: Copies
@@ -79,20 +76,20 @@ class ViewsFit:
 
         Large arrays are in files, and rows are searched by the trees of parts.
         """
-        space, kept = self.laid.space, self.copies.kept
+        kept = self.copies.kept
         rows = self.laid.fitted_rows(kept)
         encoding = self._encoding()
         logged = self.logged_rows()
         encoded = open_array(logged.space / "rows.npy")
         margins, sampled = self._margins(logged), self._draws(encoded, random_state)
-        log_tree = logged.tree(_encoded_too(self.runs.cluster))
+        log_tree = logged.tree(_encoded_too(self.cluster))
         plain = join_rows(rows, tree_among(tree, kept), sampled.times)
         log = join_rows(encoded, log_tree, sampled.times)
         views = Composite(encoding, plain, log, sampled, margins, NO_STANDARDS)
-        views, parts = views.on_their_scale(self._raw(plain, log), self.copies.copy_of)
-        plain = _in_files(space, "model-plain", views.plain, self.laid.search(kept))
-        log = _in_files(space, "model-logged", views.logged, logged.search(np.arange(logged.n)))
-        return replace(views, plain=plain, logged=log), parts
+        return views.on_their_scale(self._raw(plain, log), self.copies.copy_of)
+
+    def _each(self, *what: Any) -> list[Any]:
+        return each_run(self.cluster, self.plan, *what)
 
     def _encoding(self) -> LogEncoding:
         """Fitted to all rows, copies and all."""
@@ -100,11 +97,11 @@ class ViewsFit:
 
         def make() -> dict[str, Any]:
             unit = unit_of(low, high)
-            sums = self.runs.each("adding up columns", add_units, file, n, unit)
+            sums = self._each("adding up columns", add_units, file, n, unit)
             mean = np.concatenate(sums).sum(axis=0) / n
-            sums = self.runs.each("adding up squares", add_squares, file, n, unit, mean)
+            sums = self._each("adding up squares", add_squares, file, n, unit, mean)
             spread = np.sqrt(np.concatenate(sums).sum(axis=0) / n)
-            lower, upper = middle_values(self.runs.cluster, file, len(low))
+            lower, upper = middle_values(self.cluster, file, len(low))
             return vars(encoding_of(low, high, (lower / unit + upper / unit) / 2, spread))
 
         return LogEncoding(**self.laid.space.keep("encoding", make, in_memory=True))
@@ -118,12 +115,12 @@ class ViewsFit:
             create_array(space / "rows.npy", (m, len(self.laid.low)))
             samples = Samples(space / "samples", sample_size(self.plan.n_parts))
             common = self.laid.space / "encoding", space / "rows.npy", samples
-            found = self.runs.each("encoding rows", encode, self.laid.fitted_file(kept), m, *common)
+            found = self._each("encoding rows", encode, self.laid.fitted_file(kept), m, *common)
             extent = joint_extent(found)
             return samples.merge() | {"low": extent.minimum, "high": extent.maximum}
 
         laid = space.keep("laid", make, in_memory=True)
-        parts = cut_into_parts(_encoded_too(self.runs.cluster), space, self.plan, merge_copies=True)
+        parts = cut_into_parts(_encoded_too(self.cluster), space, self.plan, merge_copies=True)
         return LaidRows(space, parts, m, laid["low"], laid["high"])
 
     def _margins(self, logged: LaidRows) -> Margins:
@@ -134,11 +131,11 @@ class ViewsFit:
         def count() -> dict[str, Any]:
             nothing = empty_bins(n, logged.low, logged.high)
             save_arrays(space / "empty-bins", vars(nothing))
-            found = self.runs.each("counting readings", count_bins, file, n, encoding, space / "empty-bins")
+            found = self._each("counting readings", count_bins, file, n, encoding, space / "empty-bins")
             return vars(with_counts(nothing, np.sum(found, axis=0)))
 
         def add() -> dict[str, Any]:
-            sums = self.runs.each("adding up surprises", add_surprises, file, n, encoding, space / "bins")
+            sums = self._each("adding up surprises", add_surprises, file, n, encoding, space / "bins")
             return vars(with_usual(Margins(**bins), np.concatenate(sums).sum(axis=0)))
 
         bins = space.keep("bins", count, in_memory=True)
@@ -160,19 +157,13 @@ class ViewsFit:
             folder = space / "looked-at"  # the longest step: finished runs are kept
             folder.mkdir(exist_ok=True)
             common = space / "logged" / "rows.npy", m, space / "draws", space / "margins", folder
-            runs = [load_arrays(run) for run in self.runs.each("looking at rows", view, *common)]
+            runs = [load_arrays(run) for run in self._each("looking at rows", view, *common)]
             shutil.rmtree(folder)
             return {name: np.concatenate([run[name] for run in runs]) for name in runs[0]}
 
         views = space.keep("views", make)
         joined = plain.values(plain.own_places()), logged.values(logged.own_places())
         return views["coarse"], views["fine"], *joined, views["marginal"]
-
-
-def _in_files(space: Workspace, name: str, joining: Joining, search: Any) -> Joining:
-    """Return the joining with its arrays in files, for workers to open instead of being sent, and another search."""
-    arrays = space.keep(name, lambda: {name: getattr(joining, name) for name in _ARRAYS})
-    return replace(joining, search=search, **arrays)
 
 
 def _encoded_too(cluster: Cluster) -> Cluster:

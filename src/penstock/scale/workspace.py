@@ -6,10 +6,8 @@ worker was lost, finds all its inputs and at worst writes the same bytes once mo
 
 from __future__ import annotations
 
-import io
 import json
 import os
-import pickle
 import secrets
 import shutil
 import tempfile
@@ -133,22 +131,6 @@ def open_array(path: Path) -> Any:
     """
     values = np.load(path, allow_pickle=False, mmap_mode=None if _is_empty(path) else "c")
     return values.view(np.ndarray)
-
-
-def pickle_by_path(thing: Any) -> bytes:
-    """Pickle an object, with arrays opened by `open_array` as their paths, from which they are opened again."""
-    stream = io.BytesIO()
-    _PicklerByPath(stream).dump(thing)
-    return stream.getvalue()
-
-
-class _PicklerByPath(pickle.Pickler):
-    def reducer_override(self, obj: Any) -> Any:
-        mapped = obj.base if isinstance(obj, np.ndarray) else None
-        if not isinstance(mapped, np.memmap) or mapped.filename is None:
-            return NotImplemented
-        is_whole = (obj.shape, obj.dtype, obj.ctypes.data) == (mapped.shape, mapped.dtype, mapped.ctypes.data)
-        return (open_array, (Path(mapped.filename),)) if is_whole else NotImplemented
 
 
 def open_arrays(folder: Path) -> dict[str, Any]:
