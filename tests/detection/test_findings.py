@@ -77,7 +77,7 @@ def test_events_beyond_the_most_severe_are_explained_on_request():
         assert str(explain(some, event)) == str(some.explain(event)) == str(why)
     none = detect(plant(), top=5, most_explained=0)
     why = none.explained
-    assert (why.events, why.rule_tree, why.groups, why.trees) == ({}, None, (), ())
+    assert (why.events, why.rule_tree, why.groups) == ({}, "", ())
     assert none.explain(1).variables["variable"].iloc[0] == HOT
     with pytest.raises(ParameterError) as refused:
         detect(plant(), most_explained=-1)

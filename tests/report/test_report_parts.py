@@ -32,7 +32,7 @@ from penstock.report.overview import (
     overview_data,
     small_chart,
 )
-from penstock.report.preparation import column_table, make_preparation, mode_groups, tree_maps
+from penstock.report.preparation import column_table, make_preparation, mode_groups
 from penstock.report.words import agreement_in_words, findings_in_words, span
 
 
@@ -388,7 +388,7 @@ class TestExplorer:
         assert all(len(long_curve(sensor["curve"])) <= 402 for sensor in coarse)
 
 
-class TestGroupsAndTrees:
+class TestGroups:
     def test_members_of_groups_add_up(self):
         findings = plant_findings()
         (mode,) = mode_groups(findings)
@@ -397,17 +397,8 @@ class TestGroupsAndTrees:
         assert len(mode.profiles) == 5
         assert all(0 <= row.at <= 100 for group in mode.groups for row in group.differences)
 
-    def test_rows_of_another_table_have_groups_but_no_tree(self):
-        findings = quiet_findings()
-        assert sum(int(group.members) for group in mode_groups(findings)[0].groups) == 40
-        assert tree_maps(findings, axis_of(findings)) == []
-
-    def test_all_findings_are_in_the_tree(self):
-        findings = plant_findings()
-        (tree,) = tree_maps(findings, axis_of(findings))
-        assert np.count_nonzero(tree["events"]) == 12
-        assert sum(tree["weights"]) == 560
-        assert len(unpacked(tree["edges"], "<u2")) == 2 * (len(tree["weights"]) - 1)
+    def test_rows_of_another_table_have_groups(self):
+        assert sum(int(group.members) for group in mode_groups(quiet_findings())[0].groups) == 40
 
 
 class TestWords:
@@ -437,11 +428,6 @@ class TestWords:
         assert "--ordered" in rows
         new = views_modes_findings()
         assert "--train" not in " ".join(make_preparation(new, axis_of(new)).advice)
-
-    @pytest.mark.parametrize(("method", "words"), [("nsnmf", "Distance along the tree"), ("nmf", "Distance")])
-    def test_distances_are_along_a_tree_only_where_there_is_one(self, method, words):
-        findings = detect(plant(), top=12, method=method)
-        assert make_article(findings, case_of(findings, 1), []).neighbors.distance == words
 
     def test_only_scored_faults_count(self):
         known = plant_findings().assessment.agreement

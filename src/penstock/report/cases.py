@@ -502,7 +502,6 @@ def _neighbors(findings: Findings, case: Case) -> Record | None:
         when=[when(time) for time in near["time" if "time" in near else "row"]],
         scores=numbers(near["score"]),
         distances=numbers(near["distance"]),
-        distance="Distance along the tree" if why.along_tree else "Distance",
         peak=place_in_words(findings, case.peak),
         score=number(float(findings.scores[case.peak])),
         lines=[

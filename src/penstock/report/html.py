@@ -38,7 +38,7 @@ from penstock.report.overview import (
     period,
     small_chart,
 )
-from penstock.report.preparation import column_table, draw_rules, make_preparation, mode_groups, tree_maps
+from penstock.report.preparation import column_table, make_preparation, mode_groups
 from penstock.report.words import agreement_in_words, findings_in_words
 
 _MOST_ROWS = 8  # of the table on the first screen; a button shows the others
@@ -48,7 +48,7 @@ _MOST_STRETCHES = 10  # that are no incidents
 _SECOND = 1000  # milliseconds
 _TEMPLATES = resources.files("penstock.report") / "templates"
 CHART_MODULES = ("format.js", "view.js", "chart.js", "heatmap.js")  # shared by all pages, in this order
-_SCRIPTS = (*CHART_MODULES, "unpack.js", "data.js", "incident.js", "explorer.js", "tree.js", "report.js")
+_SCRIPTS = (*CHART_MODULES, "unpack.js", "data.js", "incident.js", "explorer.js", "report.js")
 
 
 def write_html(
@@ -99,7 +99,6 @@ def to_html(findings: Findings, *, title: str | None = None, progress: Progress 
         "by_evidence": findings.assessment.by_sensor,
         "filters": filter_data(findings, cases, areas),
         "cases": case_data(findings, axis, cases),
-        "trees": tree_maps(findings, axis),
     }
     texts = {name: (_TEMPLATES / name).read_text(encoding="utf-8").strip() for name in ("report.css", *_SCRIPTS)}
     style = texts.pop("report.css")
@@ -111,7 +110,6 @@ def to_html(findings: Findings, *, title: str | None = None, progress: Progress 
         "style": Markup(style),
         "script": Markup(script),
         "data": Markup(script_json(data)),
-        "trees": [(tree["mode"], tree["n_rows"], len(tree["weights"]), tree["simplified"]) for tree in data["trees"]],
         "prepared": make_preparation(findings, axis),
         "gaps": bool(data["overview"]["gaps"]),
         "narrowed": axis.is_narrowed,
@@ -243,7 +241,7 @@ def _context(findings: Findings, cases: list[Case], areas: Areas) -> dict[str, A
         "listed": {case.number for case in cases[:_MOST_ARTICLES]},
         "articles": [make_article(findings, case, faults) for case in cases[:_MOST_ARTICLES]],
         "groups": mode_groups(findings),
-        "rules": None if findings.explained.rule_tree is None else draw_rules(findings.explained.rule_tree),
+        "rules": findings.explained.rule_tree,
         "columns": column_table(findings),
         "notes": findings.notes,
         "settings": [(name, value) for name, value in findings.settings.items() if value is not None],
