@@ -30,7 +30,6 @@ from penstock.report.overview import (
     fault_line,
     make_calendar,
     overview_data,
-    small_chart,
 )
 from penstock.report.preparation import column_table, make_preparation, mode_groups
 from penstock.report.words import agreement_in_words, findings_in_words, span
@@ -193,14 +192,6 @@ class TestOverview:
         assert set(lanes) == {"mode", "fitted to"}
         assert {band[2] for band in lanes["mode"]} == {"<b>high</b>", "low"}
         assert len(lanes["fitted to"]) == 1
-
-    def test_a_small_chart_for_notebooks_has_the_incidents(self):
-        findings = series_findings()
-        chart = small_chart(findings, axis_of(findings), cases_of(findings))
-        assert chart.count("<rect") == len(findings.incidents)
-        assert chart.count("<text") == len(findings.incidents)
-        assert chart.count("M") == 3  # two stretches and the threshold
-        assert small_chart(quiet_findings(), axis_of(quiet_findings()), []).count("<rect") == 0
 
 
 class TestCalendar:

@@ -142,7 +142,6 @@ def _word(value: Any) -> str:
 
 
 _HORIZON = pd.Timedelta(hours=24)
-_EARLIEST = -(2**63)
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,9 +189,8 @@ def agreement(
     before: Length = 0 if time is None else _HORIZON
     first, last = fault_spans(truth, clock, clock.usual_length() if groups is None else len(truth))
     # The first row at which an alarm counts for each fault.
-    ticks, width = clock.ticks(before), clock.width(before)
-    starts = ticks[first]
-    wanted = np.where(starts < _EARLIEST + width, _EARLIEST, starts - width)  # never below what int64 holds
+    ticks = clock.ticks(before)
+    wanted = ticks[first] - clock.width(before)
     after_previous = np.append(0, last[:-1] + 1)[: len(first)]
     opening = np.maximum(clock.first_from(ticks, wanted, first), after_previous)
     scored = ~np.isnan(values)

@@ -36,7 +36,6 @@ from penstock.report.overview import (
     make_calendar,
     overview_data,
     period,
-    small_chart,
 )
 from penstock.report.preparation import column_table, make_preparation, mode_groups
 from penstock.report.words import agreement_in_words, findings_in_words
@@ -181,27 +180,18 @@ def _policy(style: str, script: str) -> str:
 
 
 def notebook_html(findings: Findings) -> str:
-    """Format findings for a notebook: the verdict, the incidents (or events), the most severe first, and a chart."""
-    cases, areas = cases_of(findings), Areas(findings.inputs.names)
-    sure = _sure_heading(findings).lower()
-    group = "" if findings.table.group is None else str(findings.table.group.name)
-    names = (word_for_cases(findings), group, "began", "how long", sure, "look at first", "condition", "probably")
-    lines = [
-        (row.number, row.group, row.when, row.duration, row.sure, row.first, row.condition, row.source)
-        for row in (make_row(findings, case, areas) for case in cases[:_MOST_IN_NOTEBOOK])
-    ]
-    used = [place for place, name in enumerate(names) if name and any(line[place] for line in lines)]
-    heads = Markup("").join(Markup("<th>{}</th>").format(names[place]) for place in used)
-    cells = (Markup("").join(Markup("<td>{}</td>").format(line[place]) for place in used) for line in lines)
-    body = Markup("").join(Markup("<tr>{}</tr>").format(line) for line in cells)
-    more = f"{len(cases) - len(lines):,} more are in .incident_table or .events" if len(cases) > len(lines) else ""
-    table = Markup("<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>").format(heads, body) if lines else ""
-    return Markup("<p><strong>{}</strong></p><p>{}</p>{}<p>{}</p>{}").format(
+    """Format findings for a notebook: the verdict, and the incidents (or rows), the most severe first."""
+    table, names = findings.top(), ("score", "time", "group", "expected_by_chance", "mode", "variables")
+    if findings.assessment.by_sensor:
+        table = findings.incident_table.sort_values("rank")
+        names = ("start", "group", "duration", "expected_by_chance", "first_sensor", "condition", "source")
+    more = len(table) - _MOST_IN_NOTEBOOK
+    shown = table[[name for name in names if name in table]].head(_MOST_IN_NOTEBOOK)
+    return Markup("<p><strong>{}</strong></p><p>{}</p>{}<p>{}</p>").format(
         findings.verdict.sentence,
         findings_in_words(findings),
-        table,
-        more,
-        small_chart(findings, axis_of(findings.table), cases),
+        Markup(shown.to_html(border=0)) if len(shown) else "",
+        f"{more:,} more are in .incident_table or .top()" if more > 0 else "",
     )
 
 

@@ -6,20 +6,18 @@ Records for the template are namespaces: their fields are named where they are m
 from __future__ import annotations
 
 import calendar
-import math
 from collections.abc import Sequence
 from types import SimpleNamespace as Record
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from markupsafe import Markup
 from numpy.typing import NDArray
 
 from penstock._messages import counted
 from penstock.detection import Findings
 from penstock.detection.modes import CHANGING, OTHER, UNKNOWN
-from penstock.report.axis import Axis, Packed, finite, thin_out
+from penstock.report.axis import Axis, Packed, finite
 from penstock.report.cases import Case, when_and_where, word_for_cases
 from penstock.report.words import day, duration, span, when
 
@@ -214,43 +212,3 @@ def _months(recorded: list[tuple[int, int]], with_findings: list[tuple[int, int]
     if len(with_findings) > _MOST_SHOWN:
         words += f" Shown are the last {_MOST_SHOWN} of {len(with_findings):,} months with findings."
     return with_findings[-_MOST_SHOWN:], words
-
-
-def small_chart(findings: Findings, axis: Axis, cases: Sequence[Case]) -> Markup:
-    """Draw the scores with the threshold and the cases as an SVG of its own, for places where no script runs."""
-    known = np.flatnonzero(np.isfinite(findings.scores))
-    if not len(known):
-        return Markup("")
-    width, height, top = 760, 150, 18
-    low, high = float(axis.places[0]), float(axis.places[-1])
-    across = width / (high - low or 1.0)
-    most = max(float(findings.scores[known].max()), findings.threshold if math.isfinite(findings.threshold) else 0.0)
-    least = min(0.0, float(findings.scores[known].min()))
-    stretches = (np.cumsum((np.diff(known, prepend=-2) > 1) | axis.begins[known]) - 1).astype(np.intp)
-    kept = thin_out(findings.scores[known], stretches, axis.places[known], width)
-    x = (axis.places[known[kept]] - low) * across
-    y = height - (findings.scores[known[kept]] - least) / (most - least or 1.0) * (height - top)
-    pens = np.where(np.diff(stretches[kept], prepend=-1) != 0, "M", "L")
-    line = "".join(f"{pen}{a:.1f} {b:.1f}" for pen, a, b in zip(pens, x, y, strict=True))
-    bands, taken = Markup(""), list[float]()
-    for case in cases:
-        left = (axis.places[case.start] - low) * across
-        wide = max(3.0, (axis.places[case.end] - axis.places[case.start]) * across)
-        bands += Markup(
-            '<rect x="{:.1f}" y="{}" width="{:.1f}" height="{}" fill="#e69f00" fill-opacity="0.3"/>'
-        ).format(left, top, wide, height - top)
-        if all(abs(left - other) > 18 for other in taken):
-            taken.append(left)
-            bands += Markup('<text x="{:.1f}" y="{}" font-size="11" fill="currentColor">{}</text>').format(
-                left, top - 5, case.number
-            )
-    level = height - (findings.threshold - least) / (most - least or 1.0) * (height - top)
-    limit = Markup("")
-    if math.isfinite(level):
-        limit = Markup('<path d="M0 {:.1f}H{}" stroke="currentColor" stroke-dasharray="7 5" fill="none"/>').format(
-            level, width
-        )
-    return Markup(
-        '<svg viewBox="0 0 {} {}" width="{}" height="{}" role="img" aria-label="Score over time" '
-        'font-family="sans-serif">{}<path d="{}" stroke="#0072b2" stroke-width="1.1" fill="none"/>{}</svg>'
-    ).format(width, height + 2, width, height + 2, bands, line, limit)
