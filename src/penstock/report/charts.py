@@ -18,7 +18,6 @@ from penstock.report.axis import (
     make_axis,
     pack_bytes,
     pack_curve,
-    pack_long_curve,
     pack_places,
     thin_out,
 )
@@ -281,7 +280,7 @@ def explorer_data(findings: Findings, axis: Axis, cases: Sequence[Case], areas: 
             "unit": findings.inputs.units.get(name, ""),
             "area": areas.of(name),
             "level": 0 if column in finely else 1,
-            "curve": pack_long_curve((fine if column in finely else coarse).thin(values[:, column])),
+            "curve": pack_curve((fine if column in finely else coarse).thin(values[:, column])),
         }
         for column, name in enumerate(findings.inputs.names)
     ]
@@ -289,7 +288,7 @@ def explorer_data(findings: Findings, axis: Axis, cases: Sequence[Case], areas: 
         "levels": [level.packed() for level in ((fine,) if coarse is fine else (fine, coarse))],
         "sensors": sensors,
         "order": order.tolist(),
-        "score": pack_long_curve(fine.thin(findings.scores)),
+        "score": pack_curve(fine.thin(findings.scores)),
         "fine_rows": fine.size,
         "coarse_rows": coarse.size,
         "n_fine": len(finely),
