@@ -91,7 +91,8 @@ def _cells(tag: TagSummary, data: DataSummary) -> tuple[str, ...]:
     usual = f"{number(tag.usual_low)} to {number(tag.usual_high)}"
     ends = number(tag.low), number(tag.high)
     if math.isnan(tag.low):
-        usual, ends = counted(tag.kinds, "kind") if tag.kinds else NO_NUMBER, ("", "")
+        usual = counted(tag.kinds, "kind") if tag.kinds else NO_NUMBER
+        ends = ("", "")
     every = "" if math.isnan(tag.interval) else duration_in_words(tag.interval)
     missing = "" if not tag.share_missing else percent(tag.share_missing)
     bad = f"{tag.bad:,}" if tag.bad else ""

@@ -211,7 +211,8 @@ def _shares_of_inputs(scored: ScoredTable, grouped: Events) -> FloatArray | None
 def _find_incidents(scored: ScoredTable, grouped: Events) -> tuple[list[Incident], ScoredTable]:
     """Put events of one cause together; return also the table with what is expected without wrong sensors."""
     assert scored.evidence is not None
-    modes, order = scored.prepared.modes, scored.prepared.order(np.arange(len(scored.scores)))
+    modes = scored.prepared.modes
+    order = scored.prepared.order(np.arange(len(scored.scores)))
     seconds = read_time(None, order.get("time"), len(modes))
     # No incident goes on over a gap, into another group or another mode.
     starts: BoolArray = np.append(True, modes[1:] != modes[:-1])

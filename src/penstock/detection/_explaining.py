@@ -167,7 +167,8 @@ class _Explainer:
         self._states = {name: role for name, role in roles.items() if role.levels}
 
     def explain(self, event: int) -> Explanation:
-        findings, last = self._findings, len(self._findings.events)
+        findings = self._findings
+        last = len(self._findings.events)
         if event not in findings.events.index:
             numbers = f"There is no event {event!r}: they are numbered from 1 to {last}."
             raise KeyError(numbers if last else "There are no events.")
@@ -228,7 +229,8 @@ class _Explainer:
             readings = findings.inputs.values[name].to_numpy()
             earlier = readings[start : span.start]
             known = earlier[~np.isnan(earlier)]
-            before, inside = known[-1] if len(known) else np.nan, readings[span]
+            before = known[-1] if len(known) else np.nan
+            inside = readings[span]
             other = inside[~np.isnan(inside) & (inside != before)] if len(known) else inside[:0]
             after = readings[peak] if readings[peak] != before or not len(other) else other[0]
             if len(other) or shares.get(name, 0.0) >= _LARGE_SHARE:
@@ -310,7 +312,8 @@ def state_in_words(row: Mapping[Any, Any], state: InputRole) -> str:
 
 
 def _rule_tree(findings: Findings) -> str:
-    rows, names = np.flatnonzero(findings.rows.scored), list(findings.inputs.choice.causes)
+    rows = np.flatnonzero(findings.rows.scored)
+    names = list(findings.inputs.choice.causes)
     if not findings.flags.any() or findings.flags[rows].all():
         return ""
     units = [findings.inputs.units.get(name, "") for name in names]
@@ -329,7 +332,8 @@ def _mode_groups(findings: Findings, each: ScoredPart) -> ModeGroups | None:
     elif hasattr(detector, "transform") and len(each.rows):
         step = -(-len(each.rows) // _SAMPLE)
         rows = each.rows[::step]
-        weights, about = detector.transform(values[rows]), "rows" if step == 1 else f"every {step}th row"
+        weights = detector.transform(values[rows])
+        about = "rows" if step == 1 else f"every {step}th row"
     else:
         return None
     scaling = getattr(detector, "scaling_", None)

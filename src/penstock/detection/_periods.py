@@ -100,7 +100,8 @@ class UsedRows:
 
     def _excluded(self, table: Table) -> tuple[BoolArray, list[Note]]:
         """Return the rows of the periods to leave out, and a note on each."""
-        out, notes = np.zeros(len(table.values), dtype=np.bool_), []
+        out = np.zeros(len(table.values), dtype=np.bool_)
+        notes = []
         for first, last in self.exclude:
             rows = _rows_between("exclude_periods", first, "exclude_periods", last, table)
             words = _in_words(first, last)
@@ -128,7 +129,8 @@ class UsedRows:
 
     def _logged(self, table: Table) -> Truth:
         """Return which rows lie in a failure of the log."""
-        rows, here = np.zeros(len(table.values), dtype=np.bool_), 0
+        rows = np.zeros(len(table.values), dtype=np.bool_)
+        here = 0
         for each in self.failures:
             mine = _rows_between("failures", each.start, "failures", each.end, table)
             rows |= mine

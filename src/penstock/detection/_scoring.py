@@ -127,7 +127,8 @@ def score_rows(
     candidates = has_score & ~is_fitted if cut.new_only else has_score
     if fitted is not None and not candidates.any():
         raise TableError("There is nothing to score: all rows are of the training period. Choose a shorter one.")
-    chance, unknown = _chance_of(parts, scores, candidates), _why_unknown(parts, candidates)
+    chance = _chance_of(parts, scores, candidates)
+    unknown = _why_unknown(parts, candidates)
     if unknown == TRAINING_ROWS:
         chance, unknown = _chance_among_themselves(parts, scores, values)
     by_chance = None
@@ -253,7 +254,8 @@ def _expect_similar(
 def _among(parts: tuple[ScoredPart, ...], candidates: BoolArray) -> Iterator[tuple[ModePart, IndexArray, bool]]:
     """Yield the parts that rows to find something in are of, these rows, and whether any was not fitted to."""
     for each in parts:
-        mine, fitted = each.rows[candidates[each.rows]], each.fitted
+        mine = each.rows[candidates[each.rows]]
+        fitted = each.fitted
         if len(mine):
             yield each.part, mine, fitted is None or not np.isin(mine, fitted).all()
 
@@ -308,7 +310,9 @@ def _expected_above(parts: tuple[ScoredPart, ...], candidates: BoolArray, thresh
 
 def _finding_warnings(scored: ScoredTable) -> list[Note]:
     """Return notes on findings that are too many (the model is doubtful), or about text more than about readings."""
-    notes, found, rows = [], int(scored.flags.sum()), int(scored.candidates.sum())
+    notes = []
+    found = int(scored.flags.sum())
+    rows = int(scored.candidates.sum())
     if found > _MOST_FOUND * rows:
         message = (
             f"{found / rows:.0%} of the rows scored are findings: they differ as a whole from what was fitted (another "

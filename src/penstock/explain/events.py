@@ -58,7 +58,8 @@ class EventClock:
 
     def first_from(self, ticks: NDArray[np.int64], wanted: NDArray[np.int64], rows: IndexArray) -> IndexArray:
         """Return for each of some rows the first row of its group whose tick is not before a wanted one."""
-        found, groups = np.zeros(len(rows), dtype=np.intp), self.group_of(rows)
+        found = np.zeros(len(rows), dtype=np.intp)
+        groups = self.group_of(rows)
         for group in np.unique(groups):
             start, stop = np.append(self.starts, self.n)[group - 1 : group + 1]
             mine = groups == group

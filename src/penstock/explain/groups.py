@@ -46,7 +46,8 @@ def describe_groups(
     names : of the p variables.
     n : the most variables that `differences` names; those that do not depart at all are left out.
     """
-    belongs, found = group_of_row(W, H), []
+    belongs = group_of_row(W, H)
+    found = []
     usual = W.mean(axis=0) @ H if len(W) else np.zeros(H.shape[1])
     for number in range(len(H)):
         weights = W[belongs == number]

@@ -103,7 +103,8 @@ def find_rule(
     events, others = np.flatnonzero(is_event), np.flatnonzero(normal)
     if len(events) == 0 or len(others) == 0:
         return None
-    columns, blame = np.arange(values.shape[1]), None
+    columns = np.arange(values.shape[1])
+    blame = None
     if weights is not None and weights.any():
         columns = np.flatnonzero(weights > 0)
         blame = weights[columns]
@@ -132,7 +133,8 @@ def _conjunctions(table: FloatArray, n_events: int) -> Iterator[_Path]:
     normals = _sample(np.arange(n_events, len(table)), rng)
     rarity = (len(table) - n_events) / len(normals) * len(events) / n_events  # a normal row stands for so many
     rows = np.concatenate([events, normals])
-    some, is_event = table[rows], rows < n_events
+    some = table[rows]
+    is_event = rows < n_events
     best: list[tuple[float, _Path]] = [(0.0, ())]
     columns = list(range(table.shape[1]))
     for _ in range(_DEEPEST):
@@ -206,7 +208,8 @@ def _simplest(path: _Path, table: FloatArray) -> _Path:
     bounds = list(path)
     for bound in path:
         others = _rows_that_meet([other for other in bounds if other is not bound], table)
-        column, place = table[:, bound.column], bounds.index(bound)
+        column = table[:, bound.column]
+        place = bounds.index(bound)
         if len(bounds) > 1 and _meets(column, bound.operator, bound.value)[others].all():
             del bounds[place]
             continue

@@ -95,7 +95,8 @@ def rank_variables(
     variables without a share are left out.
     """
     size = np.abs(_scaled_residual(actual, expected, scale))
-    largest, share = size.max(initial=0.0), np.zeros(size.shape[1])
+    largest = size.max(initial=0.0)
+    share = np.zeros(size.shape[1])
     if largest > 0:
         squares = ((size / largest) ** 2).sum(axis=0)  # in units of the largest, so that no square overflows
         share = squares / squares.sum()

@@ -90,7 +90,8 @@ def make_axis(
         if time is None and rows is not None and rows.is_monotonic_increasing:
             places = rows.to_numpy(dtype=np.float64)
         return Axis(places, places, begins, 1.0, None, (), "")
-    per, ticks = _PER_MILLISECOND[time.unit], time.asi8
+    per = _PER_MILLISECOND[time.unit]
+    ticks = time.asi8
     elapsed = (ticks.view(np.uint64) - ticks.view(np.uint64)[0]).astype(np.int64).astype(np.float64) / per
     moved = np.zeros(n)
     if len(falls):  # groups that overlap in time: one after the other, a few steps apart
@@ -123,7 +124,8 @@ def axis_of(table: Table) -> Axis:
 
 def _removed(steps: FloatArray, begins: NDArray[np.bool_]) -> FloatArray:
     """Return by how much each row is moved to the left, as gaps before it are drawn narrower than they were."""
-    cut, gaps = np.zeros(len(begins)), np.flatnonzero(begins[1:])
+    cut = np.zeros(len(begins))
+    gaps = np.flatnonzero(begins[1:])
     inside = float(steps.sum() - steps[gaps].sum())
     if len(gaps) and inside > 0 and steps[gaps].sum() > _MOSTLY_GAPS * steps.sum():
         width = _NARROW / (1 - _NARROW) * inside / len(gaps)
@@ -205,7 +207,8 @@ class Level:
         return pairs.ravel()
 
     def packed(self) -> Packed:
-        axis, begins = self.axis, self.axis.begins[self.first]
+        axis = self.axis
+        begins = self.axis.begins[self.first]
         if self.size == 1:
             return {"places": pack_places(axis.places), "begins": np.flatnonzero(begins).tolist(), "rows": 1}
         last = np.append(self.first[1:], len(axis.places)) - 1
@@ -266,7 +269,8 @@ def pack_places(places: FloatArray) -> Packed:
     """
     if not len(places):
         return {"first": 0.0, "step": 1.0, "data": ""}
-    first, offsets = float(places[0]), places - places[0]
+    first = float(places[0])
+    offsets = places - places[0]
     step = _common_step(offsets)
     return {"first": first, "step": step, "data": pack_bytes(np.rint(offsets / step), "<u4")}
 

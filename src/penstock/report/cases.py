@@ -170,7 +170,8 @@ def _sensor_of_incident(findings: Findings, incident: Incident, sensor: Incident
 
 
 def _of_event(findings: Findings, event: int) -> Case:
-    record, why = findings.events.loc[event].to_dict(), findings.explained.events.get(event)
+    record = findings.events.loc[event].to_dict()
+    why = findings.explained.events.get(event)
     variables = [] if why is None else why.variables.to_dict("records")
     return Case(
         number=event,
@@ -290,7 +291,8 @@ def make_row(findings: Findings, case: Case, areas: Areas) -> Record:
 
 def filter_data(findings: Findings, cases: Sequence[Case], areas: Areas) -> list[Packed]:
     """Pack what incidents are filtered by: how sure, areas, sensors (by their columns), mode, days."""
-    time, found = findings.table.time, []
+    time = findings.table.time
+    found = []
     for case in cases:
         days: list[str] = []
         if time is not None:
@@ -394,7 +396,8 @@ def _line(findings: Findings, sensor: CaseSensor, first_onset: int) -> Record:
     actual, expected = numbers([sensor.actual, sensor.expected])
     difference = number(sensor.actual - sensor.expected)
     difference = f"+{difference}" if sensor.actual > sensor.expected else difference
-    role, direction = findings.inputs.choice.role_of(sensor.name), sensor.direction
+    role = findings.inputs.choice.role_of(sensor.name)
+    direction = sensor.direction
     if role.levels and not findings.inputs.rebuilt:
         actual, expected = role.in_words(sensor.actual), role.in_words(sensor.expected)
         difference = direction = ""

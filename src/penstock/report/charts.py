@@ -74,7 +74,8 @@ class CaseCharts:
         window = self.window(case)
         columns = [sensor.column for sensor in sensors]
         actual, expected = (table[window.start : window.stop][:, columns] for table in (self._values, self._expected))
-        axis, kept = self.local_axis(window), self._kept(actual, window)
+        axis = self.local_axis(window)
+        kept = self._kept(actual, window)
         stretches = np.cumsum(axis.begins)[kept]
         similar = self.similar(case, window)
         normal = None if similar is None else self._values[similar : similar + window.stop - window.start][kept]
@@ -108,7 +109,8 @@ class CaseCharts:
 
     def local_axis(self, window: slice) -> Axis:
         """Return the axis of a window by itself: with time also where groups overlap in time."""
-        time, begins = self.findings.table.time, self.axis.begins[window].copy()
+        time = self.findings.table.time
+        begins = self.axis.begins[window].copy()
         begins[:1] = True
         numbers = self.findings.table.values.index[window]
         found = make_axis(None if time is None else time[window], len(begins), np.flatnonzero(begins).tolist(), numbers)
@@ -118,9 +120,11 @@ class CaseCharts:
         """Return the rows of a case with some before and after it, unless they are far away in time."""
         context = min(max(_CONTEXT, case.end - case.start + 1), _MOST_CONTEXT)
         group = self.findings.table.span_of(case.start)
-        low, high = max(group.start, case.start - context), min(group.stop, case.end + 1 + context // 2)
+        low = max(group.start, case.start - context)
+        high = min(group.stop, case.end + 1 + context // 2)
         if self.axis.step > 0:
-            reach, elapsed = _REACH * self.axis.step * context, self.axis.elapsed
+            reach = _REACH * self.axis.step * context
+            elapsed = self.axis.elapsed
             low = max(low, int(np.searchsorted(elapsed, elapsed[case.start] - reach)))
             high = min(high, int(np.searchsorted(elapsed, elapsed[case.end] + reach, side="right")))
         return slice(low, high)
@@ -141,7 +145,8 @@ class CaseCharts:
         All of its rows are outside of cases, without a gap, in the mode of the case. Compared are some rows of the
         window in the sensors that the case is not about, each in units of its range.
         """
-        length, n = window.stop - window.start, len(self._values)
+        length = window.stop - window.start
+        n = len(self._values)
         normal = self._outside & (self.findings.rows.modes == self.findings.rows.modes[case.peak])
         bad = np.concatenate([[0], np.cumsum(~normal)])
         gaps = np.concatenate([[0], np.cumsum(self.axis.begins)])
@@ -186,7 +191,8 @@ class CaseCharts:
         With evidence, a cell shows how far a sensor is beyond the usual, with the sign of the difference from what was
         expected; else that difference in units of the sensor's range. A cell of several rows shows the farthest one.
         """
-        window, evidence = self.window(case), self.findings.rows.evidence
+        window = self.window(case)
+        evidence = self.findings.rows.evidence
         columns = np.flatnonzero(np.isin(self.findings.inputs.names, self.findings.inputs.choice.causes))
         values = self._values[window][:, columns]
         residuals = values - self._expected[window][:, columns]
@@ -200,7 +206,8 @@ class CaseCharts:
         order = order[sizes[order] > 0]
         if not len(order) or np.isnan(shown[:, order]).mean() > _MOST_EMPTY:
             return None
-        axis, length = self.local_axis(window), window.stop - window.start
+        axis = self.local_axis(window)
+        length = window.stop - window.start
         places = axis.places
         first = np.unique(
             [*np.linspace(0, length, min(MOST_BINS, length) + 1)[:-1].astype(np.intp), *np.flatnonzero(axis.begins)]
@@ -272,7 +279,8 @@ def explorer_data(findings: Findings, axis: Axis, cases: Sequence[Case], areas: 
     n, p = len(findings.scores), len(findings.inputs.names)
     fine = Level.of(axis, n if n * p <= _ALL_CELLS else max(_FINE_POINTS, min(_MOST_FINE, n // 20)))
     coarse = fine if n * p <= _ALL_CELLS or p <= FINE_SENSORS else Level.of(axis, COARSE_POINTS)
-    order, values = most_involved(findings, cases), findings.inputs.values.to_numpy()
+    order = most_involved(findings, cases)
+    values = findings.inputs.values.to_numpy()
     finely = set(order[:FINE_SENSORS].tolist()) if coarse is not fine else set(range(p))
     sensors = [
         {

@@ -91,7 +91,8 @@ def to_html(findings: Findings, *, title: str | None = None, progress: Progress 
         progress("drawing the report")
     findings = _to_the_second(findings)
     axis = axis_of(findings.table)
-    cases, areas = cases_of(findings), Areas(findings.inputs.names)
+    cases = cases_of(findings)
+    areas = Areas(findings.inputs.names)
     data: dict[str, Any] = {
         **_timeline(findings, axis, cases, areas),
         "expected": _expected_word(findings),
@@ -181,7 +182,8 @@ def _policy(style: str, script: str) -> str:
 
 def notebook_html(findings: Findings) -> str:
     """Format findings for a notebook: the verdict, and the incidents (or rows), the most severe first."""
-    table, names = findings.top(), ("score", "time", "group", "expected_by_chance", "mode", "variables")
+    table = findings.top()
+    names: tuple[str, ...] = ("score", "time", "group", "expected_by_chance", "mode", "variables")
     if findings.assessment.by_sensor:
         table = findings.incident_table.sort_values("rank")
         names = ("start", "group", "duration", "expected_by_chance", "first_sensor", "condition", "source")
@@ -197,7 +199,8 @@ def notebook_html(findings: Findings) -> str:
 
 def _context(findings: Findings, cases: list[Case], areas: Areas) -> dict[str, Any]:
     """What the template shows by itself."""
-    known, faults = findings.assessment.agreement, known_faults(findings)
+    known = findings.assessment.agreement
+    faults = known_faults(findings)
     modes = sorted({str(findings.rows.modes[case.peak]) for case in cases})
     return {
         "source": findings.table.source,

@@ -103,7 +103,8 @@ def period(findings: Findings) -> str:
     time = findings.table.time
     if time is None or not len(time):
         return ""
-    start, end = time.min(), time.max()
+    start = time.min()
+    end = time.max()
     first, last = day(start), day(end)
     return span(start, end) if first == last else f"{first} – {last}"
 
@@ -147,7 +148,8 @@ def make_calendar(findings: Findings, cases: Sequence[Case]) -> Record | None:
     if time is None or not len(time):
         return None
     with_readings = {(d.year, d.month, d.day) for d in pd.DatetimeIndex(time.tz_localize(None).normalize().unique())}
-    stamps, counts = pd.DatetimeIndex(findings.rows.days.index), findings.rows.days["rows"].tolist()
+    stamps = pd.DatetimeIndex(findings.rows.days.index)
+    counts = findings.rows.days["rows"].tolist()
     found = {(d.year, d.month, d.day): int(count) for d, count in zip(stamps, counts, strict=True)}
     of_days = _cases_of_days(findings, cases)
     noun = word_for_cases(findings)
@@ -155,7 +157,9 @@ def make_calendar(findings: Findings, cases: Sequence[Case]) -> Record | None:
     months, left_out = _months(sorted({key[:2] for key in with_readings}), sorted({key[:2] for key in found}))
 
     def make_day(key: Day) -> Record:
-        rows, name, numbers = found.get(key, 0), day(pd.Timestamp(*key)), of_days.get(key, [])
+        rows = found.get(key, 0)
+        name = day(pd.Timestamp(*key))
+        numbers = of_days.get(key, [])
         tip = f"{name}: " + ("nothing found" if key in with_readings else "no readings")
         if rows:
             shown = ", ".join(map(str, sorted(numbers)[:6])) + (" …" if len(numbers) > 6 else "")

@@ -184,7 +184,8 @@ def column_table(findings: Findings) -> Record:
     """
     lines = [*_time_cells(findings.data.time), *(_tag_cells(tag, findings.data.time) for tag in findings.data.tags)]
     lines = sorted(lines, key=lambda line: line.grade, reverse=True)
-    shown, more = lines[:_MOST_COLUMNS], len(lines) - _MOST_COLUMNS
+    shown = lines[:_MOST_COLUMNS]
+    more = len(lines) - _MOST_COLUMNS
     counts = [(grade, sum(line.grade == grade for line in lines)) for grade in "ABCD"]
     return Record(
         notable=[line for line in shown if line.notable],
@@ -216,7 +217,8 @@ def _time_cells(time: TimeSummary | None) -> Iterator[Record]:
 def _tag_cells(tag: TagSummary, time: TimeSummary | None) -> Record:
     usual, ends = (" to ".join(numbers(pair)) for pair in ((tag.usual_low, tag.usual_high), (tag.low, tag.high)))
     if np.isnan(tag.low):
-        usual, ends = counted(tag.kinds, "kind") if tag.kinds else "", ""
+        usual = counted(tag.kinds, "kind") if tag.kinds else ""
+        ends = ""
     covered = covered_in_words(tag, time, when)
     return Record(
         name=name_tag(tag.name),

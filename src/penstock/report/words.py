@@ -276,7 +276,8 @@ def unit_beside(name: str, unit: str) -> str:
 
 def findings_in_words(findings: Findings) -> str:
     """Say how many rows are above the threshold, how many would be by chance, and how many events they make up."""
-    found, scored = int(findings.flags.sum()), counted(int(findings.rows.scored.sum()), "row")
+    found = int(findings.flags.sum())
+    scored = counted(int(findings.rows.scored.sum()), "row")
     if findings.assessment.by_sensor and findings.verdict.kind == "nothing":
         return f"Of {scored} scored, none stands out."
     chance = by_chance(findings.assessment.threshold_expected)
@@ -291,7 +292,8 @@ def findings_in_words(findings: Findings) -> str:
 
 def agreement_in_words(known: Agreement) -> str:
     """Say how many known faults have a finding, and how many of the highest scores are in one."""
-    n_faults, n_scored = len(known.faults), known.n_scored_faults
+    n_faults = len(known.faults)
+    n_scored = known.n_scored_faults
     if not n_scored:
         return "None of the known faults was scored." if n_faults else "The label has no fault."
     which = "known fault" if n_scored == n_faults else "known and scored fault"
