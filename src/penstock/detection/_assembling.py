@@ -212,12 +212,13 @@ def _find_incidents(scored: ScoredTable, grouped: Events) -> tuple[list[Incident
     """Put events of one cause together; return also the table with what is expected without wrong sensors."""
     assert scored.evidence is not None
     modes = scored.prepared.modes
-    order = scored.prepared.order(np.arange(len(scored.scores)))
+    order = scored.prepared.order(np.arange(len(modes)))
     seconds = read_time(None, order.get("time"), len(modes))
-    # No incident goes on over a gap, into another group or another mode.
+    # No incident goes on into another mode, nor where a detector sees a new history begin: after a gap, in another run.
     starts: BoolArray = np.append(True, modes[1:] != modes[:-1])
     for each in scored.parts:
-        starts |= each.part.detector.model_.clock.follow(len(modes), seconds, order["runs"]).starts
+        clock = each.part.detector.model_.clock
+        starts |= clock.follow(len(modes), seconds, order["runs"]).starts
     names = tuple(scored.prepared.values.columns)
     found = find_incidents(
         grouped,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from penstock._types import FloatArray, IndexArray
+from penstock._types import IndexArray
 from penstock.columns import InputRole
 from penstock.detection._parts import SIMILAR, ScoredPart, SimilarRows, are_usual, to_compare
 from penstock.detectors.views import VIEWS
@@ -120,8 +120,6 @@ class ModeGroups:
     mode: str
     groups: tuple[Group, ...]
     findings: IndexArray  # (K,) how many findings belong to each group
-    low: FloatArray  # (p,) the smallest reading of each input among the rows described
-    high: FloatArray  # (p,) the largest
     about: str  # which rows these are: "rows", "of the rows fitted to" or "every 3th row"
 
 
@@ -341,7 +339,4 @@ def _mode_groups(findings: Findings, each: ScoredPart) -> ModeGroups | None:
     groups = describe_groups(weights, detector.components_, undo, findings.inputs.names)
     belongs = group_of_row(weights, detector.components_)
     found = np.bincount(belongs[(belongs >= 0) & findings.flags[rows]], minlength=len(groups))
-    known = np.isfinite(values[rows])
-    low = np.where(known, values[rows], np.inf).min(axis=0, initial=np.inf)
-    high = np.where(known, values[rows], -np.inf).max(axis=0, initial=-np.inf)
-    return ModeGroups(each.part.mode, groups, found, low, high, about)
+    return ModeGroups(each.part.mode, groups, found, about)

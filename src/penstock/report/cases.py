@@ -25,6 +25,7 @@ from penstock.detection import Explanation, Findings, Shift, state_in_words
 from penstock.explain import Condition, Incident, IncidentSensor
 from penstock.report.axis import Packed
 from penstock.report.words import (
+    NO_NUMBER,
     by_chance,
     duration,
     how_long,
@@ -429,9 +430,9 @@ def _sentence(findings: Findings, case: Case, shown: Sequence[CaseSensor], first
     if role.levels and not findings.inputs.rebuilt:
         text = _of_state(findings, first, role)
     else:
-        text = Markup("{} read {} where {} {}").format(
-            name_tag(first.name), with_unit(first.actual, unit), wanted, with_unit(first.expected, unit)
-        )
+        readings = numbers([first.actual, first.expected])
+        actual, expected = (text if text == NO_NUMBER else f"{text} {unit}".rstrip() for text in readings)
+        text = Markup("{} read {} where {} {}").format(name_tag(first.name), actual, wanted, expected)
         if first.condition:
             text += Markup(" ({})").format(name_tag(first.condition))
     if case.incident is None:

@@ -101,47 +101,39 @@ def _advice(findings: Findings) -> list[str]:
 def mode_groups(findings: Findings) -> list[Record]:
     """Format the latent groups of each mode whose detector has such, the largest group first.
 
-    `at` and `usual_at` are places from 0 to 100 in a variable's range; `profiles` has a line per variable: name, unit,
-    and the value in each group.
+    `differences` has a line per variable: name, its value in the group and on average; `profiles` too: name, unit, and
+    the value in each group.
     """
+    names, units = findings.inputs.names, findings.inputs.units
     found = []
     for described in findings.explained.groups:
         order = sorted(described.groups, key=lambda group: -group.members)
         cards = []
         for group in order:
-            card = Record(
-                number=group.number + 1,
-                members=f"{group.members:,}",
-                share=percent(group.share),
-                width=100 * group.share,
-                findings=f"{described.findings[group.number]:,}",
-                differences=[],
-            )
+            differences = []
             for row in group.differences.to_dict("records"):
-                column = findings.inputs.names.index(row["variable"])
-                ends = described.low[column], described.high[column]
                 value, usual = numbers([row["value"], row["usual"]])
-                at, usual_at = _place(row["value"], *ends), _place(row["usual"], *ends)
-                name = name_tag(row["variable"])
-                unit = unit_beside(row["variable"], findings.inputs.units.get(row["variable"], ""))
-                card.differences.append(
-                    Record(name=name, unit=unit, value=value, usual=usual, at=at, usual_at=usual_at)
+                unit = unit_beside(row["variable"], units.get(row["variable"], ""))
+                differences.append((name_tag(row["variable"]), f"{value} {unit}".rstrip(), usual))
+            cards.append(
+                Record(
+                    number=group.number + 1,
+                    members=f"{group.members:,}",
+                    share=percent(group.share),
+                    width=100 * group.share,
+                    findings=f"{described.findings[group.number]:,}",
+                    differences=differences,
                 )
-            cards.append(card)
+            )
         profiles = [
-            (name_tag(name), findings.inputs.units.get(name, ""), numbers([float(group.profile[j]) for group in order]))
-            for j, name in enumerate(findings.inputs.names[:_MOST_VALUES])
+            (name_tag(name), units.get(name, ""), numbers([float(group.profile[j]) for group in order]))
+            for j, name in enumerate(names[:_MOST_VALUES])
         ]
-        left_out = len(findings.inputs.names) - len(profiles)
-        groups = Record(mode=described.mode, groups=cards, profiles=profiles, left_out=left_out, about=described.about)
-        found.append(groups)
+        left_out = len(names) - len(profiles)
+        found.append(
+            Record(mode=described.mode, groups=cards, profiles=profiles, left_out=left_out, about=described.about)
+        )
     return found
-
-
-def _place(value: float, low: float, high: float) -> float:
-    if not np.isfinite([value, low, high]).all() or not high > low:
-        return 50.0
-    return round(100 * min(1.0, max(0.0, (value - low) / (high - low))), 1)
 
 
 def _changes(findings: Findings) -> list[str]:

@@ -89,7 +89,8 @@ def percent(share: float) -> str:
 
 
 def day(moment: Any) -> str:
-    """
+    """A day with its month as a word, as no order of numbers is read alike everywhere.
+
     >>> day(pd.Timestamp("2015-03-04"))
     '4 Mar 2015'
     """
@@ -118,7 +119,8 @@ def when(moment: Any) -> str:
 
 
 def span(start: Any, end: Any) -> str:
-    """
+    """From when to when, or from which row to which; the day once if it is the same.
+
     >>> span(pd.Timestamp("2015-03-04 06:10"), pd.Timestamp("2015-03-04 07:00")), span(3, 9), span(3, 3)
     ('4 Mar 2015, 06:10 – 07:00', 'rows 3 – 9', 'row 3')
 
@@ -143,7 +145,8 @@ def span(start: Any, end: Any) -> str:
 
 
 def _offset(moment: pd.Timestamp) -> str:
-    """
+    """By how much the clock of a time is ahead of UTC.
+
     >>> _offset(pd.Timestamp("2024-10-27", tz="Asia/Kolkata"))
     '+05:30'
     """
@@ -257,7 +260,8 @@ def listed(parts: Sequence[Any]) -> Markup:
 
 
 def with_unit(value: float, unit: str) -> str:
-    """
+    """A reading and its unit, if that is known.
+
     >>> with_unit(3.25, "m³/s"), with_unit(3.25, ""), with_unit(float("nan"), "m")
     ('3.25 m³/s', '3.25', '–')
     """
