@@ -1,4 +1,7 @@
-"""Put all that is known of a scored table into one record: events, incidents, verdict, explanations."""
+"""Put all that is known of a scored table into one record: events, incidents, verdict, explanations.
+
+A model and a prepared table come in, `Findings` go out.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Explain the events of one table, and describe what the model of each mode has fitted."""
+"""Explain the events of one table, and describe what the model of each mode has fitted.
+
+`Findings` without explanations come in, `Explained` goes out: an `Explanation` for each of the most severe events.
+"""
 
 from __future__ import annotations
 

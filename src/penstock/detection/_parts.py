@@ -1,4 +1,7 @@
-"""The model of each operating mode: its scores, what adds up to them, and what it expects of a row."""
+"""The model of each operating mode: its scores, what adds up to them, and what it expects of a row.
+
+Rows in the user's units come in; what detectors say of them goes out in one form, whatever the detector can do.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Which rows are read, fitted and scored: periods, durations, and label values, as users give them."""
+"""Which rows are read, fitted and scored: periods, durations, and label values, as users give them.
+
+Texts and objects of users come in, with a table; which of its rows are meant goes out.
+"""
 
 from __future__ import annotations
 

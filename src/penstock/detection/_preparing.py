@@ -1,4 +1,7 @@
-"""Read a source, check its columns, choose inputs, and assign modes: what fitting and scoring share."""
+"""Read a source, check its columns, choose inputs, and assign modes: what fitting and scoring share.
+
+A source and options come in, a `Prepared` table goes out, with a note on all that was changed or left out.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Score the rows of a prepared table by a model, and flag those that are findings."""
+"""Score the rows of a prepared table by a model, and flag those that are findings.
+
+A `Model` and a `Prepared` table come in, a `ScoredTable` goes out.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Describe latent groups: which rows belong to each, and how they read."""
+"""Describe latent groups: which rows belong to each, and how they read.
+
+The factors W and H come in, a `Group` for each row of H goes out.
+"""
 
 from __future__ import annotations
 

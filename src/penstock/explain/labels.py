@@ -1,4 +1,7 @@
-"""Compare findings with a column of labels: which rows are known faults, and which of these were found."""
+"""Compare findings with a column of labels: which rows are known faults, and which of these were found.
+
+A column comes in, `Truth` goes out; flags, scores and truth come in, `Agreement` goes out.
+"""
 
 from __future__ import annotations
 

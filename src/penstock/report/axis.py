@@ -1,4 +1,7 @@
-"""Place rows on the horizontal axis, choose the points that a chart needs, and pack arrays for the page's script."""
+"""Place rows on the horizontal axis, choose the points that a chart needs, and pack arrays for the page's script.
+
+Times and readings come in; places, and texts that `unpack.js` turns into arrays again, go out.
+"""
 
 from __future__ import annotations
 

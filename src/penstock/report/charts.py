@@ -1,4 +1,7 @@
-"""Pack what the charts of the page draw: readings around each case, heat maps, and all sensors over the whole time."""
+"""Pack what the charts of the page draw: readings around each case, heat maps, and all sensors over the whole time.
+
+Findings and their cases come in; plain data for `incident.js` and `explorer.js` go out.
+"""
 
 from __future__ import annotations
 

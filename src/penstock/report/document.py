@@ -1,4 +1,4 @@
-"""Findings as tables, CSV and JSON."""
+"""Findings as tables, CSV, JSON and workbooks: complete findings come in, tables and texts go out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers, times and names as people write them."""
+"""Numbers, times and names as people write them: values come in, short texts go out, for the page and the terminal."""
 
 from __future__ import annotations
 
