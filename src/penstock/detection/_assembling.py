@@ -231,7 +231,7 @@ def _find_incidents(scored: ScoredTable, grouped: Events) -> tuple[list[Incident
         scored.values,
         starts,
         names,
-        [scored.model.units.get(name, "") for name in names],
+        [scored.model.units[name] for name in names],
         [scored.prepared.inputs.role_of(name) for name in names],
         fitted_apart=not scored.fitted.any(),
     )

@@ -161,7 +161,7 @@ class _Explainer:
         inputs = findings.inputs
         self._findings = findings
         self._values, self._expected = inputs.values.to_numpy(), inputs.expected.to_numpy()
-        self._units = [inputs.units.get(name, "") for name in inputs.names]
+        self._units = [inputs.units[name] for name in inputs.names]
         self._parts = {each.part.mode: each for each in findings.rows.parts}
         self._usual: dict[str, tuple[IndexArray, SimilarRows]] = {}
         roles = {name: inputs.choice.role_of(name) for name in inputs.names}
@@ -235,7 +235,7 @@ class _Explainer:
             other = inside[~np.isnan(inside) & (inside != before)] if len(known) else inside[:0]
             after = readings[peak] if readings[peak] != before or not len(other) else other[0]
             if len(other) or shares.get(name, 0.0) >= _LARGE_SHARE:
-                lines.append((name, findings.inputs.units.get(name, ""), before, after, shares.get(name, 0.0)))
+                lines.append((name, findings.inputs.units[name], before, after, shares.get(name, 0.0)))
         found = pd.DataFrame(lines, columns=list(_SETTING))
         return found.sort_values("share", ascending=False, kind="stable", ignore_index=True)
 
@@ -317,7 +317,7 @@ def _rule_tree(findings: Findings) -> str:
     names = list(findings.inputs.choice.causes)
     if not findings.flags.any() or findings.flags[rows].all():
         return ""
-    units = [findings.inputs.units.get(name, "") for name in names]
+    units = [findings.inputs.units[name] for name in names]
     return grow_tree(findings.inputs.values[names].to_numpy()[rows], findings.flags[rows], names, units=units)
 
 

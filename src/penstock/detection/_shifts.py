@@ -108,7 +108,7 @@ def _shift(scored: ScoredTable, column: int, rows: IndexArray, apart: FloatArray
     name = scored.prepared.inputs.names[column]
     by = float(np.nanmedian(apart))
     is_out = apart * np.sign(by) > abs(by) / 2
-    unit = scored.model.units.get(name, "")
+    unit = scored.model.units[name]
     return Shift(name, unit, int(rows[int(is_out.argmax())]), by, float(is_out.mean()))
 
 

@@ -87,7 +87,7 @@ class CaseCharts:
             low, high = self.band(sensor.column)
             chart = {
                 "name": shown_name(sensor.name),
-                "unit": self.findings.inputs.units.get(sensor.name, ""),
+                "unit": self.findings.inputs.units[sensor.name],
                 "range": float(self.findings.inputs.ranges[sensor.column]),
                 "onset": float(axis.places[sensor.onset - window.start]) if sensor.onset >= window.start else None,
                 "band": [low, high] if np.isfinite(low + high) else None,
@@ -226,7 +226,7 @@ class CaseCharts:
         steps = np.insert(steps, after_gap, -128, axis=1)
         return {
             "names": [shown_name(self.findings.inputs.names[columns[j]]) for j in order],
-            "units": [self.findings.inputs.units.get(self.findings.inputs.names[columns[j]], "") for j in order],
+            "units": [self.findings.inputs.units[self.findings.inputs.names[columns[j]]] for j in order],
             "ranges": [float(self.findings.inputs.ranges[columns[j]]) for j in order],
             "edges": pack_places(edges),
             "cells": pack_bytes(steps, "i1"),
@@ -288,7 +288,7 @@ def explorer_data(findings: Findings, axis: Axis, cases: Sequence[Case], areas: 
     sensors = [
         {
             "name": shown_name(name),
-            "unit": findings.inputs.units.get(name, ""),
+            "unit": findings.inputs.units[name],
             "area": areas.of(name),
             "level": 0 if column in finely else 1,
             "curve": pack_curve((fine if column in finely else coarse).thin(values[:, column])),

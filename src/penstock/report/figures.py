@@ -118,7 +118,7 @@ def plot_case(findings: Findings, number: int) -> Figure:
         if sensor.onset >= 0:
             axis.axvline(places[sensor.onset], color=_ORANGE, linewidth=1.3)
         axis.set_title(sensor.name, loc="left", fontsize="small", fontweight="bold")
-        axis.set_ylabel(findings.inputs.units.get(sensor.name, ""))
+        axis.set_ylabel(findings.inputs.units[sensor.name])
         _calm(axis)
     if sensors:
         axes[0, 0].legend(loc="upper right", frameon=False, fontsize="small", ncols=3)

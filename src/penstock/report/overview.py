@@ -18,7 +18,7 @@ from penstock._messages import counted
 from penstock.detection import Findings
 from penstock.detection.modes import CHANGING, OTHER, UNKNOWN
 from penstock.report.axis import Axis, Packed, finite
-from penstock.report.cases import Case, when_and_where, word_for_cases
+from penstock.report.cases import Case, days_in, days_of, when_and_where, word_for_cases
 from penstock.report.words import day, duration, span, when
 
 LEVELS = 5
@@ -29,8 +29,6 @@ _NAMES = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
     "December",
 )  # fmt: skip  # not the locale's
-
-Day = tuple[int, int, int]
 
 
 def overview_data(findings: Findings, axis: Axis, cases: Sequence[Case]) -> Packed:
@@ -147,39 +145,41 @@ def make_calendar(findings: Findings, cases: Sequence[Case]) -> Record | None:
     time = findings.table.time
     if time is None or not len(time):
         return None
-    with_readings = {(d.year, d.month, d.day) for d in pd.DatetimeIndex(time.tz_localize(None).normalize().unique())}
-    stamps = pd.DatetimeIndex(findings.rows.days.index)
-    counts = findings.rows.days["rows"].tolist()
-    found = {(d.year, d.month, d.day): int(count) for d, count in zip(stamps, counts, strict=True)}
-    of_days = _cases_of_days(findings, cases)
+    with_readings = set(days_in(time))
+    found = {f"{day:%Y-%m-%d}": int(count) for day, count in findings.rows.days["rows"].items()}
+    of_days: dict[str, list[int]] = {}
+    for case in cases:
+        for iso in days_of(findings, case):
+            of_days.setdefault(iso, []).append(case.number)
     noun = word_for_cases(findings)
     limits = shade_limits(max(found.values(), default=0))
-    months, left_out = _months(sorted({key[:2] for key in with_readings}), sorted({key[:2] for key in found}))
+    months, left_out = _months(sorted({iso[:7] for iso in with_readings}), sorted({iso[:7] for iso in found}))
 
-    def make_day(key: Day) -> Record:
-        rows = found.get(key, 0)
-        name = day(pd.Timestamp(*key))
-        numbers = of_days.get(key, [])
-        tip = f"{name}: " + ("nothing found" if key in with_readings else "no readings")
+    def make_day(iso: str) -> Record:
+        rows = found.get(iso, 0)
+        name = day(pd.Timestamp(iso))
+        numbers = of_days.get(iso, [])
+        tip = f"{name}: " + ("nothing found" if iso in with_readings else "no readings")
         if rows:
             shown = ", ".join(map(str, sorted(numbers)[:6])) + (" …" if len(numbers) > 6 else "")
             nouns = f"{noun}s" if len(numbers) > 1 else noun
             which = f", {nouns} {shown}" if numbers else ""
             tip = f"{name}: {counted(rows, 'finding')}{which}"
         return Record(
-            number=key[2],
-            iso=f"{key[0]:04}-{key[1]:02}-{key[2]:02}",
+            number=int(iso[8:]),
+            iso=iso,
             rows=rows,
             level=int(np.searchsorted(limits, rows, side="right")),
             tip=tip,
             cases=numbers,
-            has_readings=key in with_readings,
+            has_readings=iso in with_readings,
         )
 
     shown = []
-    for year, month in months:
+    for iso in months:
+        year, month = map(int, iso.split("-"))
         dates = calendar.Calendar().monthdayscalendar(year, month)
-        weeks = [[make_day((year, month, number)) if number else None for number in week] for week in dates]
+        weeks = [[make_day(f"{iso}-{number:02}") if number else None for number in week] for week in dates]
         rows = sum(each.rows for week in weeks for each in week if each)
         shown.append(Record(name=f"{_NAMES[month - 1]} {year}", weeks=weeks, rows=rows))
     ends = [limit - 1 for limit in limits[1:]]
@@ -196,19 +196,8 @@ def shade_limits(most: int) -> list[int]:
     return sorted({int(np.ceil(most ** (shade / LEVELS) - 1e-9)) for shade in range(LEVELS)}) if most else []
 
 
-def _cases_of_days(findings: Findings, cases: Sequence[Case]) -> dict[Day, list[int]]:
-    """The cases of each day, the most severe first."""
-    time = findings.table.time
-    assert time is not None
-    result: dict[Day, list[int]] = {}
-    for case in cases:
-        days = time[case.rows].tz_localize(None)
-        for key in sorted(set(zip(days.year, days.month, days.day, strict=True))):
-            result.setdefault((int(key[0]), int(key[1]), int(key[2])), []).append(case.number)
-    return result
-
-
-def _months(recorded: list[tuple[int, int]], with_findings: list[tuple[int, int]]) -> tuple[list[tuple[int, int]], str]:
+def _months(recorded: list[str], with_findings: list[str]) -> tuple[list[str], str]:
+    """Return the months that are shown, as in "2024-05", and a sentence on those that are not."""
     if len(recorded) <= _MOST_MONTHS:
         return recorded, ""
     n_without = len(recorded) - len(with_findings)

@@ -113,7 +113,7 @@ def mode_groups(findings: Findings) -> list[Record]:
             differences = []
             for row in group.differences.to_dict("records"):
                 value, usual = numbers([row["value"], row["usual"]])
-                unit = unit_beside(row["variable"], units.get(row["variable"], ""))
+                unit = unit_beside(row["variable"], units[row["variable"]])
                 differences.append((name_tag(row["variable"]), f"{value} {unit}".rstrip(), usual))
             cards.append(
                 Record(
@@ -126,7 +126,7 @@ def mode_groups(findings: Findings) -> list[Record]:
                 )
             )
         profiles = [
-            (name_tag(name), units.get(name, ""), numbers([float(group.profile[j]) for group in order]))
+            (name_tag(name), units[name], numbers([float(group.profile[j]) for group in order]))
             for j, name in enumerate(names[:_MOST_VALUES])
         ]
         left_out = len(names) - len(profiles)
