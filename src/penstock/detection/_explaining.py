@@ -24,7 +24,6 @@ from penstock.explain import (
     group_of_row,
     grow_tree,
     rank_variables,
-    variables_at,
 )
 
 if TYPE_CHECKING:
@@ -200,23 +199,19 @@ class _Explainer:
 
     def _variables(self, event: int, rows: IndexArray, each: ScoredPart) -> pd.DataFrame:
         """Return all variables with a share of the event's scores where that is known, else of its squared residual."""
-        findings = self._findings
-        actual, expected = self._values[rows], self._expected[rows]
-        names, units = findings.inputs.names, self._units
-        found = rank_variables(actual, expected, each.part.scale, names, units, n=len(names))
+        findings, names = self._findings, self._findings.inputs.names
         shares = None if findings.explained.shares is None else findings.explained.shares[event - 1]
-        if shares is not None and not np.isnan(shares).any():
-            # Also those that are as expected; where they are not, at the row where they are farthest off.
-            farthest = dict(zip(found["variable"], found["row"], strict=True))
-            chosen = np.argsort(-shares, kind="stable")
-            chosen = chosen[shares[chosen] > 0]
-            weights = findings.rows.evidence[rows] if findings.rows.evidence is not None else None
-            if findings.rows.contributions is not None:
-                weights = findings.rows.contributions.of(rows).variables
-            assert weights is not None  # where there are shares, there is one or the other
-            adds_most = weights.argmax(axis=0)
-            row = np.array([farthest.get(names[j], adds_most[j]) for j in chosen], dtype=np.intp)
-            found = variables_at(row, chosen, shares, actual, expected, names, units)
+        added = None
+        if shares is not None and np.isnan(shares).any():
+            shares = None
+        elif findings.rows.contributions is not None:
+            added = findings.rows.contributions.of(rows).variables
+        elif findings.rows.evidence is not None:
+            added = findings.rows.evidence[rows]
+        actual, expected = self._values[rows], self._expected[rows]
+        found = rank_variables(
+            actual, expected, each.part.scale, names, self._units, n=len(names), shares=shares, added=added
+        )
         found["position"] = rows[found.pop("row").to_numpy(dtype=np.intp)]
         return found
 

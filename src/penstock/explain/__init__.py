@@ -33,7 +33,7 @@ from penstock.explain.situations import (
     read_labels,
     strongest,
 )
-from penstock.explain.variables import rank_variables, split_unit, variables_at
+from penstock.explain.variables import rank_variables, split_unit
 
 __all__ = [
     "FAULT", "MAINTENANCE", "MOST_LABELS", "NEW_STATE", "NORMAL", "NOT_FITTED", "REASONS", "SENSOR_DEFECT",
@@ -42,5 +42,5 @@ __all__ = [
     "agreement", "as_reason", "condition_in_words", "describe_groups", "event_days", "excluded_periods",
     "find_incidents", "find_known", "find_rule", "group_events", "group_of_row", "grow_tree", "incident_table",
     "joined_patterns", "joined_periods", "known_faults", "labels_of", "likeness", "new_label_id", "rank_variables",
-    "read_labels", "split_unit", "strongest", "variables_at",
+    "read_labels", "split_unit", "strongest",
 ]  # fmt: skip
