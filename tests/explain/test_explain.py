@@ -180,6 +180,11 @@ def test_two_conditions_where_one_is_not_enough():
     assert rule.text == "vibration > 4 mm/s and vane <= 0.4: 20 of 20 rows, 0 false"
 
 
+def test_a_bound_that_is_mostly_wrong_does_not_hide_one_that_is_right():
+    X = np.array([1.0, 5.0, 8.0, 2.0, 3.0, 4.0, 6.0, 7.0, 9.0])[:, None]
+    assert find_rule(X, np.arange(9) < 3, ["x"]).text == "x <= 1: 1 of 3 rows, 0 false"
+
+
 def test_rows_that_are_neither_have_no_say():
     X = np.array([[1.0], [2.0], [9.0], [10.0], [np.nan]])
     is_event = np.array([False, False, False, True, False])

@@ -153,7 +153,7 @@ def _conjunctions(table: FloatArray, n_events: int) -> Iterator[_Path]:
 def _best_bounds(
     table: FloatArray, is_event: BoolArray, columns: Sequence[int], rarity: float, n_events: int
 ) -> list[tuple[float, _Bound]]:
-    """Return of each of some columns that has one the bound with the highest F1; a bound shuts out a reading."""
+    """Return of each of some columns the bounds with the highest F1; a bound shuts out a reading."""
     found = []
     for j in columns:
         column = table[:, j]
@@ -171,11 +171,13 @@ def _best_bounds(
             (">", hits[-1] - hits[:-1:2], false[-1] - false[:-1:2], np.nextafter(places, -np.inf)),
         )
         for operator, some, wrong, values in sides:
-            shuts_out = some + wrong < hits[-1] + false[-1]
-            f1 = np.where(shuts_out, 2 * some / (some + rarity * wrong + n_events), 0.0)
-            best = int(f1.argmax())
-            if f1[best] > 0:
-                found.append((float(f1[best]), _Bound(j, operator, float(values[best]))))
+            f1 = np.where(some + wrong < hits[-1] + false[-1], 2 * some / (some + rarity * wrong + n_events), 0.0)
+            # The best of all may be extended to a good rule, the best of those that are right more often is one.
+            for each in (f1, np.where(some >= rarity * wrong, f1, 0.0)):
+                best = int(each.argmax())
+                bound = _Bound(j, operator, float(values[best]))
+                if each[best] > 0 and (not found or found[-1][1] != bound):
+                    found.append((float(each[best]), bound))
     return found
 
 
