@@ -63,15 +63,18 @@ def make_findings(
     compared, labelled = _compare_with_label(scored)
     spans = np.max([each.part.scale for each in parts], axis=0)
     rebuilt = model.can.rebuilds and not model.can.by_sensor
+    values = prepared.values
+    # What a method rebuilds stays what it is; what is expected is within what each input can be.
+    expected = scored.expected if rebuilt else prepared.inputs.plausible(scored.expected, model.units)
     findings = Findings(
         table=table,
         data=prepared.data,
         inputs=ScoredInputs(
             choice=prepared.inputs,
-            names=tuple(prepared.values.columns),
+            names=tuple(values.columns),
             units=model.units,
-            values=prepared.values,
-            expected=_shown_expected(scored, rebuilt),
+            values=values,
+            expected=pd.DataFrame(expected, index=values.index, columns=values.columns),
             ranges=np.where(np.isfinite(spans) & (spans > 0), spans, 1.0),
             rebuilt=rebuilt,
         ),
@@ -144,13 +147,6 @@ def _list_incidents(scored: ScoredTable, found: Sequence[Incident]) -> _Listing:
         known = f"{counted(listed, 'incident')} {'is' if listed == 1 else 'are'} like what is known as {NORMAL}"
         verdict = replace(verdict, sentence=f"{verdict.sentence} {known}.")
     return _Listing(verdict, notes, incidents, stretches, shifts)
-
-
-def _shown_expected(scored: ScoredTable, rebuilt: bool) -> pd.DataFrame:
-    """Return what is expected, within what each input can be; what a method rebuilds stays what it is."""
-    values, inputs = scored.prepared.values, scored.prepared.inputs
-    shown = scored.expected if rebuilt else inputs.plausible(scored.expected, scored.model.units)
-    return pd.DataFrame(shown, index=values.index, columns=values.columns)
 
 
 def _ranking(scored: ScoredTable, grouped: Events) -> pd.DataFrame:

@@ -134,7 +134,7 @@ def explain_findings(findings: Findings, most: int | None) -> Explained:
         most = min(MOST_EXPLAINED, max(_FEWEST_EXPLAINED, _ROWS_READ // max(1, len(findings.scores))))
     elif most == 0:
         return findings.explained
-    explainer = _Explainer(findings)
+    explainer = Explainer(findings)
     events = sorted(int(event) for event in findings.events["rank"].sort_values().index[:most])
     return replace(
         findings.explained,
@@ -144,17 +144,8 @@ def explain_findings(findings: Findings, most: int | None) -> Explained:
     )
 
 
-def explain(findings: Findings, event: int) -> Explanation:
-    """Explain one event of some findings.
-
-    findings : of `detect` or `score`, which have explained the most severe events already (`Findings.explanations`).
-    event : its number in `findings.events`; a KeyError if there is none.
-    """
-    return _Explainer(findings).explain(event)
-
-
-class _Explainer:
-    """Explains events; what several of them need is computed once."""
+class Explainer:
+    """Explains events of some findings; what several of them need is computed once."""
 
     def __init__(self, findings: Findings) -> None:
         inputs = findings.inputs
@@ -167,6 +158,7 @@ class _Explainer:
         self._states = {name: role for name, role in roles.items() if role.levels}
 
     def explain(self, event: int) -> Explanation:
+        """Explain one event by its number in `findings.events`; a KeyError if there is none."""
         findings = self._findings
         last = len(self._findings.events)
         if event not in findings.events.index:

@@ -266,10 +266,10 @@ class Findings:
         event : int
             Its number in `events`; a KeyError if there is none.
         """
-        from penstock.detection._explaining import explain
+        from penstock.detection._explaining import Explainer
 
         known = self.explained.events.get(event)
-        return explain(self, event) if known is None else known
+        return Explainer(self).explain(event) if known is None else known
 
     def to_html(self, path: str | os.PathLike[str], *, overwrite: bool = False, title: str | None = None) -> None:
         """Write the report: one HTML page that needs nothing else.

@@ -254,6 +254,7 @@ def incident_table(incidents: Sequence[Incident], time: pd.DatetimeIndex | None 
     spans = np.array([(one.start, one.end, one.peak) for one in incidents], dtype=np.intp).reshape(-1, 3)
     first, last, peak = spans.T
     clock = EventClock(0, time, np.zeros(0, np.intp))
+    names = [{sensor.column: sensor.name for sensor in one.sensors} for one in incidents]
     columns: dict[str, Any] = {
         "start": clock.stamps(first),
         "end": clock.stamps(last),
@@ -265,7 +266,9 @@ def incident_table(incidents: Sequence[Incident], time: pd.DatetimeIndex | None 
         "rank": np.array([one.rank for one in incidents], np.int64),
         "kind": [one.kind for one in incidents],
         "first_sensor": [one.sensors[0].name for one in incidents],
-        "first_out": [_first_out(one) for one in incidents],
+        "first_out": [
+            next((known[column] for column in one.moved_first), "") for one, known in zip(incidents, names, strict=True)
+        ],
         "condition": [condition_in_words(one.sensors[0]) for one in incidents],
         "sensors": np.array([sum(sensor.onset >= 0 for sensor in one.sensors) for one in incidents], np.int64),
         "source": [one.source for one in incidents],
@@ -281,12 +284,6 @@ def _moved_first(sensors: tuple[IncidentSensor, ...]) -> tuple[int, ...]:
     strong = strong_sensors(sensors)
     first = min((sensor.onset for sensor in strong), default=-1)
     return tuple(sensor.column for sensor in strong if sensor.onset == first)
-
-
-def _first_out(incident: Incident) -> str:
-    """Return the name of the first of `Incident.moved_first`, "" if there is none."""
-    names = {sensor.column: sensor.name for sensor in incident.sensors}
-    return next((names[column] for column in incident.moved_first), "")
 
 
 def _rank_sensors(

@@ -154,7 +154,7 @@ def _best_bounds(
     table: FloatArray, is_event: BoolArray, columns: Sequence[int], rarity: float, n_events: int
 ) -> list[tuple[float, _Bound]]:
     """Return of each of some columns the bounds with the highest F1; a bound shuts out a reading."""
-    found = []
+    found: list[tuple[float, _Bound]] = []
     for j in columns:
         column = table[:, j]
         places = _distinct(column[is_event])
