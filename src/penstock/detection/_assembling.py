@@ -46,14 +46,14 @@ def make_findings(
     model: Model,
     prepared: Prepared,
     fitted: Mapping[str, IndexArray] | None,
-    cut: Selection,
+    selection: Selection,
     settings: Mapping[str, Any],
     progress: Progress,
 ) -> Findings:
     """Score, flag, group and explain rows. `fitted`: where the training rows are, if they are of this table."""
-    scored = score_rows(model, prepared, fitted, cut, progress)
+    scored = score_rows(model, prepared, fitted, selection, progress)
     table, parts = prepared.table, scored.parts
-    grouped = group_events(scored.flags, scored.scores, table.time, gap=cut.gap, groups=table.group)
+    grouped = group_events(scored.flags, scored.scores, table.time, gap=selection.gap, groups=table.group)
     grouped = replace(grouped, table=_in_source(grouped.table, grouped.first_rows, table, "start", "end", "peak"))
     if model.can.by_sensor:
         incidents, scored = _find_incidents(scored, grouped)
@@ -112,7 +112,7 @@ def make_findings(
         settings=dict(settings),
     )
     progress(f"explaining {counted(len(grouped), 'event')}")
-    return replace(findings, explained=explain_findings(findings, cut.options.most_explained))
+    return replace(findings, explained=explain_findings(findings, selection.options.most_explained))
 
 
 @dataclass(frozen=True, eq=False)

@@ -106,7 +106,7 @@ class ScoredTable:
 
 
 def score_rows(
-    model: Model, prepared: Prepared, fitted: Mapping[str, IndexArray] | None, cut: Selection, progress: Progress
+    model: Model, prepared: Prepared, fitted: Mapping[str, IndexArray] | None, selection: Selection, progress: Progress
 ) -> ScoredTable:
     """Score and flag rows. `fitted`: where the training rows are, if they are of this table."""
     known, notes = _with_known_modes(prepared, model)
@@ -127,7 +127,7 @@ def score_rows(
     is_fitted = np.zeros(len(scores), dtype=np.bool_)
     for rows in () if fitted is None else fitted.values():
         is_fitted[rows] = True
-    candidates = has_score & ~is_fitted if cut.new_only else has_score
+    candidates = has_score & ~is_fitted if selection.new_only else has_score
     if fitted is not None and not candidates.any():
         raise TableError("There is nothing to score: all rows are of the training period. Choose a shorter one.")
     chance = _chance_of(parts, scores, candidates)
@@ -137,7 +137,7 @@ def score_rows(
     by_chance = None
     if model.can.over_time and not unknown:
         by_chance = _chance_of(parts, scores, candidates, as_long_as_fitted=True)
-    flags, threshold = _flag(scores, candidates, model, cut, by_chance)
+    flags, threshold = _flag(scores, candidates, model, selection, by_chance)
     contributions = contributions_of(parts, values, flags) if model.can.explains else None
     _expect_similar(parts, values, scores, flags, contributions, expected)
     scored = ScoredTable(
@@ -205,7 +205,7 @@ def _score(parts: tuple[ScoredPart, ...], prepared: Prepared) -> tuple[FloatArra
 
 
 def _flag(
-    scores: FloatArray, candidates: BoolArray, model: Model, cut: Selection, chance: FloatArray | None
+    scores: FloatArray, candidates: BoolArray, model: Model, selection: Selection, chance: FloatArray | None
 ) -> tuple[BoolArray, float]:
     """Flag rows by the threshold if there is one; else by what chance would give where that is known.
 
@@ -213,16 +213,16 @@ def _flag(
     nothing is rarer than chance is ranked too: the list says where to look first, the verdict that nothing stands out.
     """
     n_rows = int(candidates.sum())
-    top, asked = cut.options.top, cut.options.threshold
+    top, asked = selection.options.top, selection.options.threshold
     listed = candidates & (np.nan_to_num(np.nan if chance is None else chance, nan=np.inf) <= LISTED)
-    if top is None and asked is None and chance is not None and (listed.any() or cut.new_only):
+    if top is None and asked is None and chance is not None and (listed.any() or selection.new_only):
         flags = listed
         below, above = scores[candidates & ~flags], scores[flags]
         if not len(above) or not len(below):
             return flags, float(below.max()) if len(below) else float(above.min())
         return flags, midway(float(min(below.max(), above.min())), float(above.min()))
-    if top is None and (asked is not None or cut.new_only):
-        limit = model.threshold_of(asked or "auto", later=cut.new_only)
+    if top is None and (asked is not None or selection.new_only):
+        limit = model.threshold_of(asked or "auto", later=selection.new_only)
         return candidates & (np.nan_to_num(scores, nan=-np.inf) > limit), limit
     n = top or max(1, min(_DEFAULT_TOP, n_rows // _DEFAULT_SHARE))
     if n >= n_rows:
