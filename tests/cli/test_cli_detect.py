@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -59,31 +58,6 @@ def test_the_summary(table: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert "inside 1 of 1 known fault" in shown.out
     assert all(str(note) in shown.out for note in findings.notes)
     assert left_behind(Path()).keys() == {"plant.csv"}
-
-
-@pytest.mark.parametrize("command", ["look", "detect", "fit"])
-def test_options_are_checked_once(table: str, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
-    made: list[str] = []
-
-    def counted(method: str, *arguments: Any, **parameters: Any) -> Any:
-        made.append(method)
-        return make_detector(method, *arguments, **parameters)
-
-    monkeypatch.setattr("penstock.detection._detect.make_detector", counted)
-    options = {"look": [], "detect": ["--method", "norm", "-q"], "fit": ["--method", "norm", "-q", "-m", "m"]}[command]
-    assert main([command, table, *options]) == 0
-    assert len(made) == (2 if command == "look" else 1)  # of "auto": the one for rows, then the one for a series
-
-
-def test_the_agreement_counts_what_was_scored(table: str, capfd: pytest.CaptureFixture[str]) -> None:
-    readings = plant()
-    readings.loc[100:102, "fault"] = 1
-    readings.loc[100:102, readings.columns[1:-1]] = np.nan  # cannot be scored
-    readings.to_csv(table, index=False)
-    assert main(["detect", table, *PAPERS, "--top", "8", "--label", "fault"]) == 0
-    shown = capfd.readouterr().out
-    assert "inside 1 of 1 known and scored fault" in shown
-    assert "of the 5 highest scores" in shown
 
 
 HINT = "(method "
@@ -256,19 +230,6 @@ def test_a_format_of_time_and_names_are_kept_by_the_model(table: str, capfd: pyt
     assert "plant.dat has 5 columns, but names has 2." in capfd.readouterr().err
 
 
-def test_a_time_that_cannot_be_read_is_not_called_an_input_and_left_out(
-    table: str, capfd: pytest.CaptureFixture[str]
-) -> None:
-    frame = plant()
-    frame["time"] = [f"the {number}th" for number in range(len(frame))]
-    frame.to_csv(table, index=False)
-    assert main(["detect", table, *QUICK, "--label", "fault"]) == 0
-    shown = capfd.readouterr().out
-    assert "row 0 (counted from 0) holds 'the 0th'" in shown
-    assert "left out" in shown
-    assert "an input" not in shown
-
-
 def test_modes_training_and_units(table: str, capfd: pytest.CaptureFixture[str]) -> None:
     Path("units.csv").write_text("name,unit\nhead,mWC\n")
     modes = ["--mode", "high: head > 26", "--mode", "low: head <= 26", "--skip-mode", "low", "--settle", "20min"]
@@ -285,18 +246,6 @@ def test_a_column_of_modes_called_like_a_tag(table: str) -> None:
     plant().assign(**{"=MKA10": np.where(np.arange(400) < 200, "on", "off")}).to_csv("tags.csv", index=False)
     assert main(["detect", "tags.csv", *QUICK, "--mode", "=MKA10", "-q", "-o", "findings.json"]) == 0
     assert json.loads(Path("findings.json").read_text())["summary"]["modes"] == {"off": 200, "on": 200}
-
-
-def test_several_files_and_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("plant").mkdir()
-    whole = plant()
-    whole.iloc[:200].to_csv("plant/1.csv", index=False)
-    whole.iloc[200:].to_csv("plant/2.csv", index=False)
-    for source, output in ((["plant"], "a.csv"), (["plant/1.csv", "plant/2.csv"], "b.csv")):
-        assert main(["detect", *source, *QUICK, "-q", "-o", output]) == 0
-    assert Path("a.csv").read_bytes() == Path("b.csv").read_bytes()
-    assert main(["detect", "plant", *QUICK, "-q", "-o", "plant/findings.csv"]) == 2
 
 
 def test_fit_and_score_are_the_halves_of_detect(table: str, capfd: pytest.CaptureFixture[str]) -> None:
@@ -359,14 +308,6 @@ def test_a_configuration(table: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert capfd.readouterr() == ("", "")
     assert not Path("ignored.csv").exists()
     assert pd.read_csv("findings.csv")["mode"].tolist() == ["high"] * 3
-
-
-def test_strict(table: str, capfd: pytest.CaptureFixture[str]) -> None:
-    plant().iloc[::-1].to_csv("turned.csv", index=False)
-    assert main(["detect", "turned.csv", *QUICK]) == 0
-    assert "newest first" in capfd.readouterr().out
-    assert main(["detect", "turned.csv", *QUICK, "--strict"]) == 2
-    assert "or read it without strict." in capfd.readouterr().err
 
 
 def test_names_that_a_terminal_would_obey(table: str, capfd: pytest.CaptureFixture[str]) -> None:
@@ -477,17 +418,6 @@ def test_a_terminal_shows_the_stage(table: str) -> None:
     assert re.search(rb"(" + fit + rb"|" + others + rb"), \d+ s", shown)
     assert b"Written: findings.csv" in output
     assert b"\x1b" not in output
-
-
-def test_codes_for_missing_values_and_alarms_before_a_fault(table: str, capfd: pytest.CaptureFixture[str]) -> None:
-    readings = plant().assign(fault=0)
-    readings.loc[::50, "head"] = -9999.0
-    readings.loc[310:312, "fault"] = 1  # an hour after the bearing was hot
-    readings.to_csv(table, index=False)
-    assert main(["detect", table, *PAPERS, "--top", "5", "--label", "fault", "--missing", "-9999,Bad"]) == 0
-    shown = capfd.readouterr().out
-    assert "8 are missing" in shown
-    assert re.search("inside 0 of 1 known fault, 1 more .* up to 1 d before", shown)
 
 
 def test_labels_groups_and_periods(table: str, capfd: pytest.CaptureFixture[str]) -> None:

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
-import pty
 import re
-import subprocess
-import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -329,28 +325,6 @@ def test_long_and_hostile_names_fit_and_do_nothing(tmp_path: Path, capfd: pytest
     assert "\x1b" not in text
     assert max(map(len, text.splitlines())) <= 100
     assert "[red]cycle" in text
-
-
-def test_a_terminal_gets_the_same_tags_in_colours(tmp_path: Path) -> None:
-    plant().rename(columns={"oil": "[red]oil"}).to_csv(tmp_path / "plant.csv", index=False)
-    above, below = pty.openpty()
-    command = [sys.executable, "-m", "penstock", "look", "plant.csv"]
-    with subprocess.Popen(
-        command, cwd=tmp_path, stdout=below, stderr=below, env={**os.environ, "TERM": "xterm", "COLUMNS": "100"}
-    ) as process:
-        os.close(below)
-        text = b""
-        try:
-            while piece := os.read(above, 65536):
-                text += piece
-        except OSError:  # the other end is closed
-            pass
-        assert process.wait(120) == 0
-    os.close(above)
-    assert b"\x1b[1m" in text
-    said = re.sub(rb"\x1b\[[0-9;?]*[a-zA-Z]", b"", text).decode()
-    assert "[red]oil" in said
-    assert "5 to 95 %" in said
 
 
 @pytest.mark.parametrize(

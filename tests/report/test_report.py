@@ -101,7 +101,7 @@ def test_the_data_are_json(page):
     (text,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, flags=re.DOTALL)
     assert not set(text) & set("<>&")
     assert set(json.loads(text)) == {
-        *("axis", "word", "expected", "by_evidence", "overview", "filters", "cases", "explorer", "trees")
+        *("axis", "word", "expected", "by_evidence", "overview", "filters", "cases", "explorer")
     }
 
 
@@ -216,7 +216,7 @@ def test_every_part_is_there():
     assert "<h1>Plant 1</h1>" in text
     for part in ("summary", "cases", "known", "explore", "days", "data-section"):
         assert f'<section id="{part}"' in text
-    for part in ("columns", "situations", "neighbours", "rules", "settings"):
+    for part in ("columns", "situations", "rules", "settings"):
         assert f'<details class="more" id="{part}"' in text
     for words in ("P@N", "Warning time", "20 min after it began", "random_state=0", "numpy", "Grade A"):
         assert words in text
@@ -225,7 +225,7 @@ def test_every_part_is_there():
 def test_without_findings_there_are_no_empty_parts():
     text = to_html(quiet_findings())
     assert quiet_findings().verdict.sentence in text
-    for part in ("cases", "days", "neighbours", "rules"):
+    for part in ("cases", "days", "rules"):
         assert f'id="{part}"' not in text
         assert f'href="#{part}"' not in text
     assert '<section id="explore"' in text

@@ -22,7 +22,7 @@ from report_tables import (
 )
 
 from penstock.detection import detect
-from penstock.report.axis import Level, make_axis, pack_curve, pack_long_curve, pack_places, script_json, thin_out
+from penstock.report.axis import Level, make_axis, pack_curve, pack_places, script_json, thin_out
 from penstock.report.cases import Areas, cases_of, make_article
 from penstock.report.charts import CaseCharts, explorer_data
 from penstock.report.overview import (
@@ -30,9 +30,8 @@ from penstock.report.overview import (
     fault_line,
     make_calendar,
     overview_data,
-    small_chart,
 )
-from penstock.report.preparation import column_table, make_preparation, mode_groups, tree_maps
+from penstock.report.preparation import column_table, make_preparation, mode_groups
 from penstock.report.words import agreement_in_words, findings_in_words, span
 
 
@@ -44,47 +43,31 @@ def axis_of(findings):
     return make_axis(findings.table.time, len(findings.scores))
 
 
-def long_curve(packed):
+def curve(packed):
     if "numbers" in packed:
         return unpacked(packed["numbers"], "<f4")
-    if "data" in packed:
-        share = unpacked(packed["data"], "<u2") / 65534
-        return np.where(share > 1, np.nan, packed["low"] * (1 - share) + packed["high"] * share)
-    data, values, step = iter(unpacked(packed["deltas"], "u1").tolist()), [], 0
-    for byte in data:
-        if byte == 255:
-            step = next(data) + 256 * next(data)
-        elif byte < 254:
-            step += byte - 127
-        share = step / packed["steps"]
-        values.append(np.nan if byte == 254 else packed["low"] * (1 - share) + packed["high"] * share)
-    assert len(values) == packed["count"]
-    return np.array(values)
+    share = unpacked(packed["data"], "<u2") / 65534
+    return np.where(share > 1, np.nan, packed["low"] * (1 - share) + packed["high"] * share)
 
 
 class TestPacking:
-    @pytest.mark.parametrize("values", [[1.0, 2.5, np.nan, -3.0], [7.0, 7.0], [np.nan], [], [-1e308, 1e308, 0.0]])
+    @pytest.mark.parametrize(
+        "values",
+        [[1.0, 2.5, np.nan, -3.0], [7.0, 7.0], [np.nan], [], [-1e308, 1e308, 0.0], [np.nan, -1e308, 1e308]],
+    )
     def test_curves_come_back_to_a_sixtythousandth_of_their_range(self, values):
         values = np.array(values)
-        packed = pack_curve(values)
-        steps = unpacked(packed["data"], "<u2")
-        back = np.where(steps == 65535, np.nan, packed["low"] * (1 - steps / 65534) + packed["high"] * (steps / 65534))
         known = values[np.isfinite(values)]
         step = (known.max() / 2 - known.min() / 2) / 32767 if len(known) else 0
-        np.testing.assert_allclose(back, values, rtol=1e-12, atol=step)
+        np.testing.assert_allclose(curve(pack_curve(values)), values, rtol=1e-12, atol=step)
 
     @pytest.mark.parametrize("scale", [1.0, 1e6])
-    def test_long_curves_come_back_to_a_4000th_of_the_usual_range(self, scale):
+    def test_one_reading_that_is_far_out_takes_no_steps_from_the_others(self, scale):
         rng = np.random.default_rng(0)
         values = np.where(rng.random(5000) < 0.02, np.nan, np.cumsum(rng.normal(size=5000)))
-        values[77] *= scale  # one reading that is far out takes no steps from the others
-        back = long_curve(pack_long_curve(values))
+        values[77] *= scale
         usual = np.nanquantile(values, 0.95) - np.nanquantile(values, 0.05)
-        np.testing.assert_allclose(back, values, rtol=1e-6, atol=usual / 4000)
-
-    @pytest.mark.parametrize("values", [[], [np.nan, np.nan], [5.0, 5.0, 5.0], [np.nan, -1e308, 1e308]])
-    def test_odd_long_curves_come_back(self, values):
-        np.testing.assert_allclose(long_curve(pack_long_curve(np.array(values))), values, rtol=1e-12)
+        np.testing.assert_allclose(curve(pack_curve(values)), values, rtol=1e-6, atol=usual / 2000)
 
     @pytest.mark.parametrize(
         "places", [np.arange(5) * 600_000.0, np.array([0.0, 0.25, 0.75]), np.array([0.0, 1.0, 2.0**40]), np.zeros(1)]
@@ -193,14 +176,6 @@ class TestOverview:
         assert set(lanes) == {"mode", "fitted to"}
         assert {band[2] for band in lanes["mode"]} == {"<b>high</b>", "low"}
         assert len(lanes["fitted to"]) == 1
-
-    def test_a_small_chart_for_notebooks_has_the_incidents(self):
-        findings = series_findings()
-        chart = small_chart(findings, axis_of(findings), cases_of(findings))
-        assert chart.count("<rect") == len(findings.incidents)
-        assert chart.count("<text") == len(findings.incidents)
-        assert chart.count("M") == 3  # two stretches and the threshold
-        assert small_chart(quiet_findings(), axis_of(quiet_findings()), []).count("<rect") == 0
 
 
 class TestCalendar:
@@ -373,7 +348,7 @@ class TestExplorer:
         findings = plant_findings()
         record = explorer_data(findings, axis_of(findings), cases_of(findings), Areas(findings.inputs.names))
         assert (record["fine_rows"], record["coarse_rows"], len(record["levels"])) == (1, 1, 1)
-        np.testing.assert_allclose(long_curve(record["score"]), findings.scores, atol=np.ptp(findings.scores) / 4000)
+        np.testing.assert_allclose(curve(record["score"]), findings.scores, atol=np.ptp(findings.scores) / 4000)
         assert findings.inputs.names[record["order"][0]] == cases_of(findings)[0].sensors[0].name
 
     def test_of_a_large_one_sensors_beyond_the_most_involved_are_thinned(self):
@@ -385,29 +360,20 @@ class TestExplorer:
         coarse = [sensor for sensor in record["sensors"] if sensor["level"] == 1]
         assert (record["fine_rows"], len(coarse), record["n_fine"]) == (1, 10, 30)
         assert {"unit_38", "unit_39"} <= {sensor["name"] for sensor in record["sensors"] if sensor["level"] == 0}
-        assert all(len(long_curve(sensor["curve"])) <= 402 for sensor in coarse)
+        assert all(len(curve(sensor["curve"])) <= 402 for sensor in coarse)
 
 
-class TestGroupsAndTrees:
+class TestGroups:
     def test_members_of_groups_add_up(self):
         findings = plant_findings()
         (mode,) = mode_groups(findings)
         assert sum(int(group.members.replace(",", "")) for group in mode.groups) == 560
         assert sum(int(group.findings) for group in mode.groups) == 12
         assert len(mode.profiles) == 5
-        assert all(0 <= row.at <= 100 for group in mode.groups for row in group.differences)
+        assert all(len(group.differences) <= 6 for group in mode.groups)
 
-    def test_rows_of_another_table_have_groups_but_no_tree(self):
-        findings = quiet_findings()
-        assert sum(int(group.members) for group in mode_groups(findings)[0].groups) == 40
-        assert tree_maps(findings, axis_of(findings)) == []
-
-    def test_all_findings_are_in_the_tree(self):
-        findings = plant_findings()
-        (tree,) = tree_maps(findings, axis_of(findings))
-        assert np.count_nonzero(tree["events"]) == 12
-        assert sum(tree["weights"]) == 560
-        assert len(unpacked(tree["edges"], "<u2")) == 2 * (len(tree["weights"]) - 1)
+    def test_rows_of_another_table_have_groups(self):
+        assert sum(int(group.members) for group in mode_groups(quiet_findings())[0].groups) == 40
 
 
 class TestWords:
@@ -437,11 +403,6 @@ class TestWords:
         assert "--ordered" in rows
         new = views_modes_findings()
         assert "--train" not in " ".join(make_preparation(new, axis_of(new)).advice)
-
-    @pytest.mark.parametrize(("method", "words"), [("nsnmf", "Distance along the tree"), ("nmf", "Distance")])
-    def test_distances_are_along_a_tree_only_where_there_is_one(self, method, words):
-        findings = detect(plant(), top=12, method=method)
-        assert make_article(findings, case_of(findings, 1), []).neighbors.distance == words
 
     def test_only_scored_faults_count(self):
         known = plant_findings().assessment.agreement

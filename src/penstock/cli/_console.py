@@ -88,7 +88,8 @@ class Stages(logging.Handler):
         self._started = time.monotonic()
 
     def __call__(self, stage: str) -> None:
-        self._stage, self._fit = printable(stage), None
+        self._stage = printable(stage)
+        self._fit = None
 
     def __enter__(self) -> Self:
         self._live = None if self._quiet else live_status(self._status)
@@ -112,7 +113,8 @@ class Stages(logging.Handler):
         from rich.table import Table
         from rich.text import Text
 
-        seconds, fit = time.monotonic() - self._started, {} if self._fit is None else vars(self._fit)
+        seconds = time.monotonic() - self._started
+        fit = {} if self._fit is None else vars(self._fit)
         if seconds < _progress.SECONDS or not self._stage:
             return Text("")
         done, total = fit.get("done", 0), fit.get("total", 0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -52,67 +51,60 @@ def data_lines(data: DataSummary) -> list[str]:
 
 
 def print_data(data: DataSummary, *, json: bool, everything: bool) -> None:
-    """Print all that is known: as JSON, as a table with colours on a terminal, or as plain text in a pipe."""
+    """Print all that is known: as JSON, or as text."""
     if json:
         print_text(as_json({"penstock": penstock.__version__, **plain(data)}, indent=2, ensure_ascii=True))
-    elif sys.stdout is not None and sys.stdout.isatty():
-        _print_in_colours(data, everything)
     else:
         print_text("\n".join(text_lines(data, everything)))
 
 
 def text_lines(data: DataSummary, everything: bool = False) -> list[str]:
     """Return all that is known as lines of at most 100 characters."""
-    lines: list[str] = []
-    for heading, texts in _sections_before(data):
-        lines += [*_wrapped(heading, ""), *(line for text in texts for line in _wrapped(text, "  ")), ""]
-    tables = _tables(data, everything)
-    widths = _widths([row for table in tables for row in table.rows])
-    for table in tables:
-        lines += [_line((table.heading, *_HEADINGS), widths, indent="")]
-        lines += [line for row in table.rows for line in (_line(row.cells, widths), *_wrapped(row.below, "      "))]
-        lines += [*_wrapped(table.more, "  "), ""]
-    for heading, texts in _sections_after(data, everything):
-        lines += [*_wrapped(heading, ""), *(line for text in texts for line in _wrapped(text, "  ")), ""]
+    lines = [line for section in _sections_before(data) for line in _section_lines(*section)]
+    most = len(data.tags) if everything else _MOST_OF_A_ROLE
+    shown: dict[str, list[TagSummary]] = {}
+    for role in data.roles:
+        tags = [tag for tag in data.tags if tag.role == role]
+        if len(tags) > most:  # first those that there is something to know about
+            tags = sorted(tags, key=lambda tag: tag.grade, reverse=True)[:most]
+        shown[role] = tags
+    cells = {tag.name: _cells(tag, data) for tags in shown.values() for tag in tags}
+    widths = _widths(list(cells.values()))
+    for role, tags in shown.items():
+        plural = _PLURALS.get(role, f"{role}s")
+        heading = f"{plural[0].upper()}{plural[1:]} ({data.roles[role]:,})"
+        lines.append(_line((heading, *_HEADINGS), widths, indent=""))
+        for tag in tags:
+            lines += [_line(cells[tag.name], widths), *_wrapped(_below(tag, data), "      ")]
+        more = data.roles[role] - len(tags)
+        lines += [*([f"  … and {more:,} more (--all)"] if more else []), ""]
+    lines += [line for section in _sections_after(data, everything) for line in _section_lines(*section)]
     return [printable(line) for line in lines[:-1]]
 
 
-class _Row:
-    """The cells of a tag, and what stands below them."""
-
-    def __init__(self, tag: TagSummary, data: DataSummary) -> None:
-        usual = f"{number(tag.usual_low)} to {number(tag.usual_high)}"
-        ends = number(tag.low), number(tag.high)
-        if math.isnan(tag.low):
-            usual, ends = counted(tag.kinds, "kind") if tag.kinds else NO_NUMBER, ("", "")
-        every = "" if math.isnan(tag.interval) else duration_in_words(tag.interval)
-        missing = "" if not tag.share_missing else percent(tag.share_missing)
-        bad = f"{tag.bad:,}" if tag.bad else ""
-        if tag.bad is None and any(each.bad is not None for each in data.tags):
-            bad = "?"
-        unit = short(tag.unit, _LONGEST_UNIT)
-        self.cells = (short(tag.name), unit, every, usual, *ends, missing, bad)
-        doubtful = tag.grade == "C" and tag.use != "left out"
-        reasons = " ".join(tag.reasons) if doubtful else ""
-        self.below = "; ".join(filter(None, (covered_in_words(tag, data.time, plain_time), reasons)))
+def _section_lines(heading: str, texts: Sequence[str]) -> list[str]:
+    return [*_wrapped(heading, ""), *(line for text in texts for line in _wrapped(text, "  ")), ""]
 
 
-class _TagTable:
-    """The tags of one role."""
+def _cells(tag: TagSummary, data: DataSummary) -> tuple[str, ...]:
+    """Return the name of a tag, and what stands below `_HEADINGS`."""
+    usual = f"{number(tag.usual_low)} to {number(tag.usual_high)}"
+    ends = number(tag.low), number(tag.high)
+    if math.isnan(tag.low):
+        usual = counted(tag.kinds, "kind") if tag.kinds else NO_NUMBER
+        ends = ("", "")
+    every = "" if math.isnan(tag.interval) else duration_in_words(tag.interval)
+    missing = "" if not tag.share_missing else percent(tag.share_missing)
+    bad = f"{tag.bad:,}" if tag.bad else ""
+    if tag.bad is None and any(each.bad is not None for each in data.tags):
+        bad = "?"
+    return (short(tag.name), short(tag.unit, _LONGEST_UNIT), every, usual, *ends, missing, bad)
 
-    def __init__(self, role: str, tags: Sequence[TagSummary], data: DataSummary, everything: bool) -> None:
-        plural = _PLURALS.get(role, f"{role}s")
-        self.heading = f"{plural[0].upper()}{plural[1:]} ({len(tags):,})"
-        shown = list(tags)
-        if not everything and len(shown) > _MOST_OF_A_ROLE:  # first those that there is something to know about
-            shown = sorted(shown, key=lambda tag: tag.grade, reverse=True)[:_MOST_OF_A_ROLE]
-        self.rows = [_Row(tag, data) for tag in shown]
-        more = len(tags) - len(shown)
-        self.more = f"… and {more:,} more (--all)" if more else ""
 
-
-def _tables(data: DataSummary, everything: bool) -> list[_TagTable]:
-    return [_TagTable(role, [tag for tag in data.tags if tag.role == role], data, everything) for role in data.roles]
+def _below(tag: TagSummary, data: DataSummary) -> str:
+    """Return what stands below the line of a tag: when it was read, and why it is doubtful."""
+    reasons = " ".join(tag.reasons) if tag.grade == "C" and tag.use != "left out" else ""
+    return "; ".join(filter(None, (covered_in_words(tag, data.time, plain_time), reasons)))
 
 
 def _sections_before(data: DataSummary) -> Iterator[tuple[str, list[str]]]:
@@ -143,15 +135,12 @@ def _sections_after(data: DataSummary, everything: bool) -> Iterator[tuple[str, 
         yield "Also noted:", others
 
 
-def _widths(rows: Sequence[_Row]) -> list[int]:
-    """Return the width of each column, that of the names such that a line fits."""
-    others = []
-    for place, heading in enumerate(_HEADINGS, 1):
-        longest = max((len(row.cells[place]) for row in rows), default=0)
-        others.append(max(len(heading), longest) if longest else 0)  # what no tag has is not shown
-    longest = max([_SHORTEST_NAME, *(len(row.cells[0]) for row in rows)])
+def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
+    """Return the width of each column, that of the names such that a line fits; 0 for what no tag has."""
+    longest = [max((len(row[place]) for row in rows), default=0) for place in range(len(_HEADINGS) + 1)]
+    others = [max(len(heading), most) if most else 0 for heading, most in zip(_HEADINGS, longest[1:], strict=True)]
     room = _WIDTH - len("  ") - sum(width + 2 for width in others if width)
-    return [max(_SHORTEST_NAME, min(longest, room)), *others]
+    return [max(_SHORTEST_NAME, min(longest[0], room)), *others]
 
 
 def _line(cells: Sequence[str], widths: Sequence[int], indent: str = "  ") -> str:
@@ -169,38 +158,6 @@ def _wrapped(text: str, indent: str) -> list[str]:
 
     further = f"{indent}  " if indent else ""
     return textwrap.wrap(text, _WIDTH, initial_indent=indent, subsequent_indent=further, break_on_hyphens=False)
-
-
-def _print_in_colours(data: DataSummary, everything: bool) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    console = Console(highlight=False)
-
-    def say(sections: Iterator[tuple[str, list[str]]]) -> None:
-        for heading, texts in sections:
-            warning = heading == "Check first:"
-            console.print(Text(printable(heading), style="bold yellow" if warning else "bold"))
-            for text in texts:
-                console.print(Text(printable(f"  {text}"), style="yellow" if warning else ""))
-            console.print()
-
-    say(_sections_before(data))
-    for tags in _tables(data, everything):
-        table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-        table.add_column(Text(tags.heading), overflow="ellipsis", no_wrap=True, min_width=_SHORTEST_NAME)
-        for heading in _HEADINGS:
-            table.add_column(Text(heading), justify="left" if heading == "unit" else "right", no_wrap=True)
-        for row in tags.rows:
-            table.add_row(*(Text(printable(cell)) for cell in row.cells))
-            if row.below:
-                table.add_row(Text(printable(f"  {row.below}"), style="dim"))
-        console.print(table)
-        if tags.more:
-            console.print(Text(f"  {tags.more}", style="dim"))
-        console.print()
-    say(_sections_after(data, everything))
 
 
 def short(text: str, most: int = _LONGEST_NAME) -> str:

@@ -328,7 +328,8 @@ def _check_not_read(path: Path, inputs: Sequence[Path], folders: Sequence[Path])
 
 def _conclude(context: typer.Context, findings: Findings, paths: dict[str, Path], said: list[str]) -> int:
     """Print what was found, and return the exit code."""
-    given, files = context.params, list(paths.values())
+    given = context.params
+    files = list(paths.values())
     if given["json"]:
         summary = {
             **summarize(findings),
@@ -357,7 +358,8 @@ class _Engine:
     @classmethod
     def of(cls, context: typer.Context) -> _Engine:
         """Return the engine of a command; raise for an unknown one, and for a method that it cannot fit."""
-        text, place = context.params["engine"], place_of(context, "engine")
+        text = context.params["engine"]
+        place = place_of(context, "engine")
         address = _ADDRESS.fullmatch(text)
         if text not in ("local", "dask") and (address is None or not 0 < int(address[2]) < 2**16):
             raise CommandError(f"{place} must be local, dask or dask://HOST:PORT; got {text!r:.100}.")

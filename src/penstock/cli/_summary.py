@@ -79,7 +79,9 @@ def note_lines(notes: Sequence[Note], warnings: Sequence[str] = ()) -> list[str]
 
 
 def _rows(findings: Findings) -> str:
-    time, rows, scored = findings.table.time, len(findings.scores), int(findings.rows.scored.sum())
+    time = findings.table.time
+    rows = len(findings.scores)
+    scored = int(findings.rows.scored.sum())
     span = "" if time is None else f" from {plain_time(time.min())} to {plain_time(time.max())}"
     some = "all" if scored == rows else f"{scored:,}"
     how = f"{some} scored by {findings.assessment.method} with {counted(len(findings.inputs.names), 'input')}"

@@ -1,4 +1,7 @@
-"""Put all that is known of a scored table into one record: events, incidents, verdict, explanations."""
+"""Put all that is known of a scored table into one record: events, incidents, verdict, explanations.
+
+A model and a prepared table come in, `Findings` go out.
+"""
 
 from __future__ import annotations
 
@@ -43,14 +46,14 @@ def make_findings(
     model: Model,
     prepared: Prepared,
     fitted: Mapping[str, IndexArray] | None,
-    cut: Selection,
+    selection: Selection,
     settings: Mapping[str, Any],
     progress: Progress,
 ) -> Findings:
     """Score, flag, group and explain rows. `fitted`: where the training rows are, if they are of this table."""
-    scored = score_rows(model, prepared, fitted, cut, progress)
+    scored = score_rows(model, prepared, fitted, selection, progress)
     table, parts = prepared.table, scored.parts
-    grouped = group_events(scored.flags, scored.scores, table.time, gap=cut.gap, groups=table.group)
+    grouped = group_events(scored.flags, scored.scores, table.time, gap=selection.gap, groups=table.group)
     grouped = replace(grouped, table=_in_source(grouped.table, grouped.first_rows, table, "start", "end", "peak"))
     if model.can.by_sensor:
         incidents, scored = _find_incidents(scored, grouped)
@@ -60,15 +63,18 @@ def make_findings(
     compared, labelled = _compare_with_label(scored)
     spans = np.max([each.part.scale for each in parts], axis=0)
     rebuilt = model.can.rebuilds and not model.can.by_sensor
+    values = prepared.values
+    # What a method rebuilds stays what it is; what is expected is within what each input can be.
+    expected = scored.expected if rebuilt else prepared.inputs.plausible(scored.expected, model.units)
     findings = Findings(
         table=table,
         data=prepared.data,
         inputs=ScoredInputs(
             choice=prepared.inputs,
-            names=tuple(prepared.values.columns),
+            names=tuple(values.columns),
             units=model.units,
-            values=prepared.values,
-            expected=_shown_expected(scored, rebuilt),
+            values=values,
+            expected=pd.DataFrame(expected, index=values.index, columns=values.columns),
             ranges=np.where(np.isfinite(spans) & (spans > 0), spans, 1.0),
             rebuilt=rebuilt,
         ),
@@ -106,7 +112,7 @@ def make_findings(
         settings=dict(settings),
     )
     progress(f"explaining {counted(len(grouped), 'event')}")
-    return replace(findings, explained=explain_findings(findings, cut.options.most_explained))
+    return replace(findings, explained=explain_findings(findings, selection.options.most_explained))
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,13 +147,6 @@ def _list_incidents(scored: ScoredTable, found: Sequence[Incident]) -> _Listing:
         known = f"{counted(listed, 'incident')} {'is' if listed == 1 else 'are'} like what is known as {NORMAL}"
         verdict = replace(verdict, sentence=f"{verdict.sentence} {known}.")
     return _Listing(verdict, notes, incidents, stretches, shifts)
-
-
-def _shown_expected(scored: ScoredTable, rebuilt: bool) -> pd.DataFrame:
-    """Return what is expected, within what each input can be; what a method rebuilds stays what it is."""
-    values, inputs = scored.prepared.values, scored.prepared.inputs
-    shown = scored.expected if rebuilt else inputs.plausible(scored.expected, scored.model.units)
-    return pd.DataFrame(shown, index=values.index, columns=values.columns)
 
 
 def _ranking(scored: ScoredTable, grouped: Events) -> pd.DataFrame:
@@ -211,12 +210,14 @@ def _shares_of_inputs(scored: ScoredTable, grouped: Events) -> FloatArray | None
 def _find_incidents(scored: ScoredTable, grouped: Events) -> tuple[list[Incident], ScoredTable]:
     """Put events of one cause together; return also the table with what is expected without wrong sensors."""
     assert scored.evidence is not None
-    modes, order = scored.prepared.modes, scored.prepared.order(np.arange(len(scored.scores)))
+    modes = scored.prepared.modes
+    order = scored.prepared.order(np.arange(len(modes)))
     seconds = read_time(None, order.get("time"), len(modes))
-    # No incident goes on over a gap, into another group or another mode.
+    # No incident goes on into another mode, nor where a detector sees a new history begin: after a gap, in another run.
     starts: BoolArray = np.append(True, modes[1:] != modes[:-1])
     for each in scored.parts:
-        starts |= each.part.detector.model_.clock.follow(len(modes), seconds, order["runs"]).starts
+        clock = each.part.detector.model_.clock
+        starts |= clock.follow(len(modes), seconds, order["runs"]).starts
     names = tuple(scored.prepared.values.columns)
     found = find_incidents(
         grouped,
@@ -226,7 +227,7 @@ def _find_incidents(scored: ScoredTable, grouped: Events) -> tuple[list[Incident
         scored.values,
         starts,
         names,
-        [scored.model.units.get(name, "") for name in names],
+        [scored.model.units[name] for name in names],
         [scored.prepared.inputs.role_of(name) for name in names],
         fitted_apart=not scored.fitted.any(),
     )

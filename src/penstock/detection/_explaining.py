@@ -1,35 +1,30 @@
-"""Explain the events of one table, and describe what the model of each mode has fitted."""
+"""Explain the events of one table, and describe what the model of each mode has fitted.
+
+`Findings` without explanations come in, `Explained` goes out: an `Explanation` for each of the most severe events.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from penstock._types import BoolArray, FloatArray, IndexArray
+from penstock._types import IndexArray
 from penstock.columns import InputRole
 from penstock.detection._parts import SIMILAR, ScoredPart, SimilarRows, are_usual, to_compare
 from penstock.detectors.views import VIEWS
 from penstock.explain import (
     Group,
-    NormalSample,
     Rule,
-    RuleTree,
-    TreeDrawing,
-    TreeWalker,
     describe_groups,
     find_rule,
     group_of_row,
     grow_tree,
     rank_variables,
-    tree_layout,
-    variables_at,
 )
-from penstock.graph.search import RowSearch, search_over
 
 if TYPE_CHECKING:
     from penstock.detection.findings import Explained, Findings
@@ -39,7 +34,6 @@ _FEWEST_EXPLAINED, _ROWS_READ = 20, 20_000_000  # each explanation reads all row
 _N_VARIABLES = 8
 _SETTING = ("variable", "unit", "before", "after", "share")
 _LARGE_SHARE = 0.1  # of a setting that did not change with the event
-_MOST_NODES = 2_000  # of a drawing
 _SAMPLE = 5_000  # rows whose groups are described, of a table that was not fitted to
 _VIEWS = {
     "coarse": "far from most rows",
@@ -64,9 +58,9 @@ class Explanation:
         the event, only rows of the mode at its peak count, here and in the rule. Settings are left out.
     neighbors : DataFrame
         Normal rows to compare the event's peak with: position, row (as in the source), time (if there is one), distance
-        (in scaled units), steps, score. Normal are training rows with a score of the lower half. They are those whose
-        mean is expected: the most similar ones, without the variables that make up half of the score where that is
-        known. For a detector that rebuilds rows, the nearest along its spanning tree, or in a straight line.
+        (in scaled units), score. Normal are training rows with a score of the lower half. They are the most similar
+        ones, without the variables that make up half of the score where that is known; of a detector that rebuilds
+        nothing, what is expected is their mean.
     comparison : DataFrame
         The same variables, at the event's peak, as expected there, and in each of these neighbours.
     rule : Rule or None
@@ -78,14 +72,10 @@ class Explanation:
         What the views say, in words: "far from everything"; "" for methods without views.
     rebuilt : bool
         Whether `expected` is what the model rebuilds of the row itself, and not the mean of the neighbours.
-    along_tree : bool
-        Whether the neighbours are the nearest along the spanning tree.
     settings : DataFrame
         Inputs that are set rather than measured, and so no cause, if they changed with the event or have a tenth of the
         share: variable, unit, before (the last reading before the event, of the same group), after (that at its peak,
         or the first that differs), share.
-    settings_text : tuple of str
-        A line for each setting: "setting limit: 5 → 7 MW (40% of it)", "state pump: switched on (40% of it)".
     states : mapping of names to InputRole
         Inputs that are states, and so are on or off rather than high or low.
 
@@ -106,9 +96,7 @@ class Explanation:
     parts: Mapping[str, float] | None = None
     seen_as: str = ""
     rebuilt: bool = False
-    along_tree: bool = False
     settings: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(_SETTING)))
-    settings_text: tuple[str, ...] = ()
     states: Mapping[str, InputRole] = field(default_factory=dict)
 
     def __str__(self) -> str:
@@ -121,7 +109,8 @@ class Explanation:
             if role is not None and not self.rebuilt:
                 actual, expected = role.in_words(row["actual"]), role.in_words(row["expected"])
             lines.append(f"  {row['variable']}: {actual}, {word} {expected} ({row['share']:.0%} of it)")
-        lines += [f"  {text}" for text in self.settings_text]
+        for row in self.settings.to_dict("records"):
+            lines.append(f"  {_setting_text(row, self.states.get(row['variable']))}")
         lines.append(f"  rule: {self.rule.text if self.rule else 'no simple rule'}")
         return "\n".join(lines)
 
@@ -133,18 +122,7 @@ class ModeGroups:
     mode: str
     groups: tuple[Group, ...]
     findings: IndexArray  # (K,) how many findings belong to each group
-    low: FloatArray  # (p,) the smallest reading of each input among the rows described
-    high: FloatArray  # (p,) the largest
     about: str  # which rows these are: "rows", "of the rows fitted to" or "every 3th row"
-
-
-@dataclass(frozen=True, eq=False)
-class ModeTree:
-    """A drawing of the spanning tree of one mode's detector over the rows of the table, `rows` of them as positions."""
-
-    mode: str
-    rows: IndexArray
-    drawing: TreeDrawing
 
 
 def explain_findings(findings: Findings, most: int | None) -> Explained:
@@ -156,147 +134,76 @@ def explain_findings(findings: Findings, most: int | None) -> Explained:
         most = min(MOST_EXPLAINED, max(_FEWEST_EXPLAINED, _ROWS_READ // max(1, len(findings.scores))))
     elif most == 0:
         return findings.explained
-    explainer = _Explainer(findings)
+    explainer = Explainer(findings)
     events = sorted(int(event) for event in findings.events["rank"].sort_values().index[:most])
     return replace(
         findings.explained,
         events={event: explainer.explain(event) for event in events},
         rule_tree=_rule_tree(findings),
         groups=tuple(filter(None, (_mode_groups(findings, each) for each in findings.rows.parts))),
-        trees=tuple(filter(None, (_mode_tree(findings, each) for each in findings.rows.parts))),
     )
 
 
-def explain(findings: Findings, event: int) -> Explanation:
-    """Explain one event of some findings.
+class Explainer:
+    """Explains events of some findings; what several of them need is computed once."""
 
-    findings : of `detect` or `score`, which have explained the most severe events already (`Findings.explanations`).
-    event : its number in `findings.events`; a KeyError if there is none.
-    """
-    return _Explainer(findings).explain(event)
-
-
-class _ModeRows:
-    """The rows of one mode that an event is compared with; what several events need is computed once."""
-
-    def __init__(self, findings: Findings, each: ScoredPart) -> None:
-        self.part, self.fitted = each.part, each.fitted
-        self.along_tree = each.part.can.rebuilds and hasattr(each.part.detector, "tree_")
-        self._findings, self._rows, self._values = findings, each.rows, findings.inputs.values.to_numpy()
-
-    @cached_property
-    def normal(self) -> tuple[BoolArray, NormalSample]:
-        """The rows that are no findings, and some of them, sorted."""
-        findings, is_normal = self._findings, np.zeros(len(self._values), dtype=np.bool_)
-        is_normal[self._rows] = findings.rows.scored[self._rows] & ~findings.flags[self._rows]
-        return is_normal, NormalSample.drawn_from(self._values, is_normal)
-
-    def nearest_usual(self, position: int, compared: FloatArray, n: int) -> tuple[IndexArray, FloatArray, IndexArray]:
-        """Return the n usual training rows nearest to a row, how far they are, and in how many steps.
-
-        compared : its readings by which others are similar, of a detector whose tree is not used.
-        """
-        if self.fitted is None or not self._is_usual.any():
-            return np.zeros(0, dtype=np.intp), np.zeros(0), np.zeros(0, dtype=np.intp)
-        if not self.along_tree:
-            near, distances = (found[0] for found in self._similar.nearest(compared, n))
-            seen = near >= 0
-            return self.fitted[self._is_usual][near[seen]], distances[seen], np.ones(int(seen.sum()), dtype=np.intp)
-        node, apart, steps = self._node_of(position, self.fitted)
-        own = np.full(int(steps and self._is_usual[node]), node)  # the walk leaves out where it starts
-        walk = self._walker.nearest_normal([node], self._is_usual, n=n - len(own))
-        lengths = np.append(np.zeros(len(own)), walk.lengths)
-        edges = np.append(np.zeros(len(own), dtype=np.intp), walk.steps)
-        return self.fitted[np.append(own, walk.nodes)], lengths + apart, edges + steps
-
-    def _node_of(self, position: int, fitted: IndexArray) -> tuple[int, float, int]:
-        """Return the node of a row in the tree (the nearest one, if not fitted), how far it is, in how many steps."""
-        place = int(np.searchsorted(fitted, position))
-        if place < len(fitted) and fitted[place] == position:
-            return place, 0.0, 0
-        near, distances = self._fitted_rows.nearest(self.part.scaled(self._values[[position]]), 1)
-        return max(int(near[0, 0]), 0), float(distances[0, 0]), 1  # any, infinitely far, if none shares a reading
-
-    @cached_property
-    def _is_usual(self) -> BoolArray:
-        assert self.fitted is not None
-        return are_usual(self.fitted, self._findings.scores, self._findings.flags)
-
-    @cached_property
-    def _walker(self) -> TreeWalker:
-        return TreeWalker(self.part.detector.tree_)
-
-    @cached_property
-    def _fitted_rows(self) -> RowSearch:
-        return search_over(self.part.scaled(self._values[self.fitted]))
-
-    @cached_property
-    def _similar(self) -> SimilarRows:
-        assert self.fitted is not None
-        return SimilarRows(self.part, self._values[self.fitted[self._is_usual]])
-
-
-class _Explainer:
     def __init__(self, findings: Findings) -> None:
+        inputs = findings.inputs
         self._findings = findings
-        self._values, self._expected = findings.inputs.values.to_numpy(), findings.inputs.expected.to_numpy()
-        self._places = {name: place for place, name in enumerate(findings.inputs.names)}
-        self._units = [findings.inputs.units.get(name, "") for name in findings.inputs.names]
-        self._modes = {each.part.mode: _ModeRows(findings, each) for each in findings.rows.parts}
-        roles = {name: findings.inputs.choice.role_of(name) for name in findings.inputs.names}
+        self._values, self._expected = inputs.values.to_numpy(), inputs.expected.to_numpy()
+        self._units = [inputs.units[name] for name in inputs.names]
+        self._parts = {each.part.mode: each for each in findings.rows.parts}
+        self._usual: dict[str, tuple[IndexArray, SimilarRows]] = {}
+        roles = {name: inputs.choice.role_of(name) for name in inputs.names}
         self._states = {name: role for name, role in roles.items() if role.levels}
 
     def explain(self, event: int) -> Explanation:
-        findings, last = self._findings, len(self._findings.events)
+        """Explain one event by its number in `findings.events`; a KeyError if there is none."""
+        findings = self._findings
+        last = len(self._findings.events)
         if event not in findings.events.index:
             numbers = f"There is no event {event!r}: they are numbered from 1 to {last}."
             raise KeyError(numbers if last else "There are no events.")
         event, peak = int(event), int(findings.events["peak_row"].loc[event])
+        mode = findings.rows.modes[peak]
         rows = findings.rows.grouped.rows_of(event)
-        rows = rows[findings.rows.modes[rows] == findings.rows.modes[peak]]  # what counts as one differs between modes
-        mode = self._modes[findings.rows.modes[peak]]
-        every = self._variables(event, rows, mode)
+        rows = rows[findings.rows.modes[rows] == mode]  # what counts as one differs between modes
+        every = self._variables(event, rows, self._parts[mode])
         is_cause = every["variable"].isin(findings.inputs.choice.causes)
         variables = every[is_cause].head(_N_VARIABLES).reset_index(drop=True)
-        neighbors, views = self._neighbors(peak, mode), None
-        settings = self._settings(event, peak, dict(zip(every["variable"], every["share"], strict=True)))
+        neighbors = self._neighbors(peak, mode)
+        views = None
         if findings.rows.contributions is not None:
             added = findings.rows.contributions.of(np.array([peak])).views[0]
             views = dict(zip(VIEWS, added.tolist(), strict=True))
         return Explanation(
-            event,
-            variables,
-            neighbors,
-            self._compare(peak, variables["variable"].tolist(), neighbors["position"].tolist()),
-            self._rule(rows, mode, variables),
-            views,
-            "" if views is None else seen_as(views),
-            findings.inputs.rebuilt,
-            mode.along_tree,
-            settings,
-            tuple(_setting_text(row, self._states.get(row["variable"])) for row in settings.to_dict("records")),
-            self._states,
+            event=event,
+            variables=variables,
+            neighbors=neighbors,
+            comparison=self._compare(peak, variables["variable"].tolist(), neighbors["position"].tolist()),
+            rule=self._rule(rows, mode, variables),
+            parts=views,
+            seen_as="" if views is None else seen_as(views),
+            rebuilt=findings.inputs.rebuilt,
+            settings=self._settings(event, peak, dict(zip(every["variable"], every["share"], strict=True))),
+            states=self._states,
         )
 
-    def _variables(self, event: int, rows: IndexArray, mode: _ModeRows) -> pd.DataFrame:
+    def _variables(self, event: int, rows: IndexArray, each: ScoredPart) -> pd.DataFrame:
         """Return all variables with a share of the event's scores where that is known, else of its squared residual."""
-        findings = self._findings
-        actual, expected = self._values[rows], self._expected[rows]
-        names, units = findings.inputs.names, self._units
-        found = rank_variables(actual, expected, mode.part.scale, names, units, n=len(names))
+        findings, names = self._findings, self._findings.inputs.names
         shares = None if findings.explained.shares is None else findings.explained.shares[event - 1]
-        if shares is not None and not np.isnan(shares).any():
-            # Also those that are as expected; where they are not, at the row where they are farthest off.
-            farthest = dict(zip(found["variable"], found["row"], strict=True))
-            chosen = np.argsort(-shares, kind="stable")
-            chosen = chosen[shares[chosen] > 0]
-            weights = findings.rows.evidence[rows] if findings.rows.evidence is not None else None
-            if findings.rows.contributions is not None:
-                weights = findings.rows.contributions.of(rows).variables
-            assert weights is not None  # where there are shares, there is one or the other
-            adds_most = weights.argmax(axis=0)
-            row = np.array([farthest.get(names[j], adds_most[j]) for j in chosen], dtype=np.intp)
-            found = variables_at(row, chosen, shares, actual, expected, names, units)
+        added = None
+        if shares is not None and np.isnan(shares).any():
+            shares = None
+        elif findings.rows.contributions is not None:
+            added = findings.rows.contributions.of(rows).variables
+        elif findings.rows.evidence is not None:
+            added = findings.rows.evidence[rows]
+        actual, expected = self._values[rows], self._expected[rows]
+        found = rank_variables(
+            actual, expected, each.part.scale, names, self._units, n=len(names), shares=shares, added=added
+        )
         found["position"] = rows[found.pop("row").to_numpy(dtype=np.intp)]
         return found
 
@@ -310,43 +217,47 @@ class _Explainer:
             readings = findings.inputs.values[name].to_numpy()
             earlier = readings[start : span.start]
             known = earlier[~np.isnan(earlier)]
-            before, inside = known[-1] if len(known) else np.nan, readings[span]
+            before = known[-1] if len(known) else np.nan
+            inside = readings[span]
             other = inside[~np.isnan(inside) & (inside != before)] if len(known) else inside[:0]
             after = readings[peak] if readings[peak] != before or not len(other) else other[0]
             if len(other) or shares.get(name, 0.0) >= _LARGE_SHARE:
-                lines.append((name, findings.inputs.units.get(name, ""), before, after, shares.get(name, 0.0)))
+                lines.append((name, findings.inputs.units[name], before, after, shares.get(name, 0.0)))
         found = pd.DataFrame(lines, columns=list(_SETTING))
         return found.sort_values("share", ascending=False, kind="stable", ignore_index=True)
 
-    def _rule(self, rows: IndexArray, mode: _ModeRows, variables: pd.DataFrame) -> Rule | None:
+    def _rule(self, rows: IndexArray, mode: str, variables: pd.DataFrame) -> Rule | None:
         findings = self._findings
-        if variables.empty and findings.inputs.choice.causes != findings.inputs.names:
+        names = findings.inputs.names
+        if variables.empty and findings.inputs.choice.causes != names:
             return None  # a rule would be about settings
         is_event = np.zeros(len(self._values), dtype=np.bool_)
         is_event[rows] = True
-        is_normal, sample = mode.normal
-        shares = variables.set_index("variable")["share"].reindex(findings.inputs.names, fill_value=0.0).to_numpy()
-        return find_rule(
-            self._values,
-            is_event,
-            findings.inputs.names,
-            is_normal=is_normal,
-            units=self._units,
-            weights=shares,
-            normals=sample,
-        )
+        is_normal = findings.rows.scored & ~findings.flags & (findings.rows.modes == mode)
+        shares = variables.set_index("variable")["share"].reindex(names, fill_value=0.0).to_numpy()
+        return find_rule(self._values, is_event, names, is_normal=is_normal, units=self._units, weights=shares)
 
-    def _neighbors(self, peak: int, mode: _ModeRows) -> pd.DataFrame:
+    def _neighbors(self, peak: int, mode: str) -> pd.DataFrame:
+        """Return the usual rows fitted to that are most like a row, if these are of this table."""
         findings = self._findings
-        compared = to_compare(np.array([peak]), self._values, findings.rows.contributions)
-        positions, distances, steps = mode.nearest_usual(peak, compared, SIMILAR)
+        positions = np.zeros(0, dtype=np.intp)
+        distances = np.zeros(0)
+        fitted = self._parts[mode].fitted
+        if mode not in self._usual and fitted is not None:
+            usual = fitted[are_usual(fitted, findings.scores, findings.flags)]
+            self._usual[mode] = usual, SimilarRows(self._parts[mode].part, self._values[usual])
+        if mode in self._usual and len(self._usual[mode][0]):
+            usual, similar = self._usual[mode]
+            compared = to_compare(np.array([peak]), self._values, findings.rows.contributions)
+            near, apart = (found[0] for found in similar.nearest(compared, SIMILAR))
+            positions, distances = usual[near[near >= 0]], apart[near >= 0]
         columns: dict[str, Any] = {"position": positions, "row": findings.table.values.index[positions]}
         if findings.table.time is not None:
             columns["time"] = findings.table.time[positions]
-        return pd.DataFrame(columns | {"distance": distances, "steps": steps, "score": findings.scores[positions]})
+        return pd.DataFrame(columns | {"distance": distances, "score": findings.scores[positions]})
 
     def _compare(self, peak: int, names: list[str], positions: list[int]) -> pd.DataFrame:
-        places = [self._places[name] for name in names]
+        places = [self._findings.inputs.names.index(name) for name in names]
         columns = {"actual": self._values[peak, places], "expected": self._expected[peak, places]}
         for number, position in enumerate(positions, 1):
             columns[f"neighbor {number}"] = self._values[position, places]
@@ -368,6 +279,7 @@ def seen_as(parts: Mapping[str, float]) -> str:
 
 
 def _setting_text(row: Mapping[Any, Any], state: InputRole | None) -> str:
+    """Return a setting as a line: "setting limit: 5 → 7 MW (40% of it)", "state pump: switched on (40% of it)"."""
     if state is not None:
         return f"state {row['variable']}: {state_in_words(row, state)} ({row['share']:.0%} of it)"
     unit = f" {row['unit']}" if row["unit"] else ""
@@ -387,11 +299,12 @@ def state_in_words(row: Mapping[Any, Any], state: InputRole) -> str:
     return f"switched {after}" if after in ("on", "off") else f"{state.in_words(row['before'])} → {after}"
 
 
-def _rule_tree(findings: Findings) -> RuleTree | None:
-    rows, names = np.flatnonzero(findings.rows.scored), list(findings.inputs.choice.causes)
+def _rule_tree(findings: Findings) -> str:
+    rows = np.flatnonzero(findings.rows.scored)
+    names = list(findings.inputs.choice.causes)
     if not findings.flags.any() or findings.flags[rows].all():
-        return None
-    units = [findings.inputs.units.get(name, "") for name in names]
+        return ""
+    units = [findings.inputs.units[name] for name in names]
     return grow_tree(findings.inputs.values[names].to_numpy()[rows], findings.flags[rows], names, units=units)
 
 
@@ -407,7 +320,8 @@ def _mode_groups(findings: Findings, each: ScoredPart) -> ModeGroups | None:
     elif hasattr(detector, "transform") and len(each.rows):
         step = -(-len(each.rows) // _SAMPLE)
         rows = each.rows[::step]
-        weights, about = detector.transform(values[rows]), "rows" if step == 1 else f"every {step}th row"
+        weights = detector.transform(values[rows])
+        about = "rows" if step == 1 else f"every {step}th row"
     else:
         return None
     scaling = getattr(detector, "scaling_", None)
@@ -415,17 +329,4 @@ def _mode_groups(findings: Findings, each: ScoredPart) -> ModeGroups | None:
     groups = describe_groups(weights, detector.components_, undo, findings.inputs.names)
     belongs = group_of_row(weights, detector.components_)
     found = np.bincount(belongs[(belongs >= 0) & findings.flags[rows]], minlength=len(groups))
-    known = np.isfinite(values[rows])
-    low = np.where(known, values[rows], np.inf).min(axis=0, initial=np.inf)
-    high = np.where(known, values[rows], -np.inf).max(axis=0, initial=-np.inf)
-    return ModeGroups(each.part.mode, groups, found, low, high, about)
-
-
-def _mode_tree(findings: Findings, each: ScoredPart) -> ModeTree | None:
-    """Draw the tree of a mode whose detector has one over rows of this table; findings are drawn by themselves."""
-    tree, fitted = getattr(each.part.detector, "tree_", None), each.fitted
-    if tree is None or fitted is None or not tree.n_nodes == len(fitted) > 1:
-        return None
-    found = np.flatnonzero(findings.flags[fitted])
-    most_severe = found[np.argsort(-findings.scores[fitted[found]], kind="stable")]
-    return ModeTree(each.part.mode, fitted, tree_layout(tree, most=_MOST_NODES, keep=most_severe))
+    return ModeGroups(each.part.mode, groups, found, about)

@@ -1,4 +1,7 @@
-"""The model of each operating mode: its scores, what adds up to them, and what it expects of a row."""
+"""The model of each operating mode: its scores, what adds up to them, and what it expects of a row.
+
+Rows in the user's units come in; what detectors say of them goes out in one form, whatever the detector can do.
+"""
 
 from __future__ import annotations
 
@@ -260,15 +263,15 @@ class SimilarRows:
         wanted, k = self._part.scaled(values), min(k, len(self.rows))
         if not self._part.can.over_time:
             return self._search.nearest(wanted, k)
-        # Few rows are asked for, and scaled readings of sensors are bounded: no tree pays, with its kernels to compile.
-        found = [self._nearest_in_turn(row, k) for row in wanted]
+        # Of a series few rows are asked for: to measure all distances is quicker than to build a search tree.
+        found = [self._nearest_of_all(row, k) for row in wanted]
         return np.array([near for near, _ in found]), np.array([distances for _, distances in found])
 
     @cached_property
     def _search(self) -> RowSearch:
         return search_over(self._scaled)
 
-    def _nearest_in_turn(self, row: FloatArray, k: int) -> tuple[IndexArray, FloatArray]:
+    def _nearest_of_all(self, row: FloatArray, k: int) -> tuple[IndexArray, FloatArray]:
         shared = np.flatnonzero(~np.isnan(row) & ~np.isnan(self.medians))
         if not len(shared):
             return np.full(k, -1), np.full(k, np.inf)

@@ -1,4 +1,7 @@
-"""Which rows are read, fitted and scored: periods, durations, and label values, as users give them."""
+"""Which rows are read, fitted and scored: periods, durations, and label values, as users give them.
+
+Texts and objects of users come in, with a table; which of its rows are meant goes out.
+"""
 
 from __future__ import annotations
 
@@ -100,7 +103,8 @@ class UsedRows:
 
     def _excluded(self, table: Table) -> tuple[BoolArray, list[Note]]:
         """Return the rows of the periods to leave out, and a note on each."""
-        out, notes = np.zeros(len(table.values), dtype=np.bool_), []
+        out = np.zeros(len(table.values), dtype=np.bool_)
+        notes = []
         for first, last in self.exclude:
             rows = _rows_between("exclude_periods", first, "exclude_periods", last, table)
             words = _in_words(first, last)
@@ -128,7 +132,8 @@ class UsedRows:
 
     def _logged(self, table: Table) -> Truth:
         """Return which rows lie in a failure of the log."""
-        rows, here = np.zeros(len(table.values), dtype=np.bool_), 0
+        rows = np.zeros(len(table.values), dtype=np.bool_)
+        here = 0
         for each in self.failures:
             mine = _rows_between("failures", each.start, "failures", each.end, table)
             rows |= mine

@@ -1,4 +1,7 @@
-"""Read a source, check its columns, choose inputs, and assign modes: what fitting and scoring share."""
+"""Read a source, check its columns, choose inputs, and assign modes: what fitting and scoring share.
+
+A source and options come in, a `Prepared` table goes out, with a note on all that was changed or left out.
+"""
 
 from __future__ import annotations
 
@@ -329,7 +332,8 @@ def _about_categories(table: Table, inputs: InputChoice, scored: BoolArray) -> l
         values = table.values[encoding.column][scored].dropna()
         unknown = values[~values.isin(encoding.categories)]
         if len(unknown):
-            names, rows = listed(unknown.unique(), most=3), tuple(int(row) for row in unknown.index[:5])
+            names = listed(unknown.unique(), most=3)
+            rows = tuple(int(row) for row in unknown.index[:5])
             message = f"Column {encoding.column!r} has values that were not fitted ({names}) in {len(unknown):,} rows."
             notes.append(Note("unknown categories", message, len(unknown), (encoding.column,), rows))
     return notes

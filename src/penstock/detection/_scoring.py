@@ -1,4 +1,7 @@
-"""Score the rows of a prepared table by a model, and flag those that are findings."""
+"""Score the rows of a prepared table by a model, and flag those that are findings.
+
+A `Model` and a `Prepared` table come in, a `ScoredTable` goes out.
+"""
 
 from __future__ import annotations
 
@@ -103,7 +106,7 @@ class ScoredTable:
 
 
 def score_rows(
-    model: Model, prepared: Prepared, fitted: Mapping[str, IndexArray] | None, cut: Selection, progress: Progress
+    model: Model, prepared: Prepared, fitted: Mapping[str, IndexArray] | None, selection: Selection, progress: Progress
 ) -> ScoredTable:
     """Score and flag rows. `fitted`: where the training rows are, if they are of this table."""
     known, notes = _with_known_modes(prepared, model)
@@ -124,16 +127,17 @@ def score_rows(
     is_fitted = np.zeros(len(scores), dtype=np.bool_)
     for rows in () if fitted is None else fitted.values():
         is_fitted[rows] = True
-    candidates = has_score & ~is_fitted if cut.new_only else has_score
+    candidates = has_score & ~is_fitted if selection.new_only else has_score
     if fitted is not None and not candidates.any():
         raise TableError("There is nothing to score: all rows are of the training period. Choose a shorter one.")
-    chance, unknown = _chance_of(parts, scores, candidates), _why_unknown(parts, candidates)
+    chance = _chance_of(parts, scores, candidates)
+    unknown = _why_unknown(parts, candidates)
     if unknown == TRAINING_ROWS:
         chance, unknown = _chance_among_themselves(parts, scores, values)
     by_chance = None
     if model.can.over_time and not unknown:
         by_chance = _chance_of(parts, scores, candidates, as_long_as_fitted=True)
-    flags, threshold = _flag(scores, candidates, model, cut, by_chance)
+    flags, threshold = _flag(scores, candidates, model, selection, by_chance)
     contributions = contributions_of(parts, values, flags) if model.can.explains else None
     _expect_similar(parts, values, scores, flags, contributions, expected)
     scored = ScoredTable(
@@ -201,7 +205,7 @@ def _score(parts: tuple[ScoredPart, ...], prepared: Prepared) -> tuple[FloatArra
 
 
 def _flag(
-    scores: FloatArray, candidates: BoolArray, model: Model, cut: Selection, chance: FloatArray | None
+    scores: FloatArray, candidates: BoolArray, model: Model, selection: Selection, chance: FloatArray | None
 ) -> tuple[BoolArray, float]:
     """Flag rows by the threshold if there is one; else by what chance would give where that is known.
 
@@ -209,16 +213,16 @@ def _flag(
     nothing is rarer than chance is ranked too: the list says where to look first, the verdict that nothing stands out.
     """
     n_rows = int(candidates.sum())
-    top, asked = cut.options.top, cut.options.threshold
+    top, asked = selection.options.top, selection.options.threshold
     listed = candidates & (np.nan_to_num(np.nan if chance is None else chance, nan=np.inf) <= LISTED)
-    if top is None and asked is None and chance is not None and (listed.any() or cut.new_only):
+    if top is None and asked is None and chance is not None and (listed.any() or selection.new_only):
         flags = listed
         below, above = scores[candidates & ~flags], scores[flags]
         if not len(above) or not len(below):
             return flags, float(below.max()) if len(below) else float(above.min())
         return flags, midway(float(min(below.max(), above.min())), float(above.min()))
-    if top is None and (asked is not None or cut.new_only):
-        limit = model.threshold_of(asked or "auto", later=cut.new_only)
+    if top is None and (asked is not None or selection.new_only):
+        limit = model.threshold_of(asked or "auto", later=selection.new_only)
         return candidates & (np.nan_to_num(scores, nan=-np.inf) > limit), limit
     n = top or max(1, min(_DEFAULT_TOP, n_rows // _DEFAULT_SHARE))
     if n >= n_rows:
@@ -253,7 +257,8 @@ def _expect_similar(
 def _among(parts: tuple[ScoredPart, ...], candidates: BoolArray) -> Iterator[tuple[ModePart, IndexArray, bool]]:
     """Yield the parts that rows to find something in are of, these rows, and whether any was not fitted to."""
     for each in parts:
-        mine, fitted = each.rows[candidates[each.rows]], each.fitted
+        mine = each.rows[candidates[each.rows]]
+        fitted = each.fitted
         if len(mine):
             yield each.part, mine, fitted is None or not np.isin(mine, fitted).all()
 
@@ -308,7 +313,9 @@ def _expected_above(parts: tuple[ScoredPart, ...], candidates: BoolArray, thresh
 
 def _finding_warnings(scored: ScoredTable) -> list[Note]:
     """Return notes on findings that are too many (the model is doubtful), or about text more than about readings."""
-    notes, found, rows = [], int(scored.flags.sum()), int(scored.candidates.sum())
+    notes = []
+    found = int(scored.flags.sum())
+    rows = int(scored.candidates.sum())
     if found > _MOST_FOUND * rows:
         message = (
             f"{found / rows:.0%} of the rows scored are findings: they differ as a whole from what was fitted (another "

@@ -81,7 +81,8 @@ def find_shifts(scored: ScoredTable) -> tuple[Shift, ...]:
     rows = later[np.linspace(0, len(later) - 1, min(len(later), _SAMPLE)).astype(np.intp)]
     found: dict[int, FloatArray] = {}  # of each tag, how far it is off in these rows
     for column in columns:
-        role, readings = inputs.role_of(inputs.names[column]), values[rows, column]
+        role = inputs.role_of(inputs.names[column])
+        readings = values[rows, column]
         for distance in (readings - role.high, role.low - readings):
             if _is_throughout(distance > 0):
                 found[column] = np.where(readings > role.high, distance, -distance)
@@ -107,7 +108,7 @@ def _shift(scored: ScoredTable, column: int, rows: IndexArray, apart: FloatArray
     name = scored.prepared.inputs.names[column]
     by = float(np.nanmedian(apart))
     is_out = apart * np.sign(by) > abs(by) / 2
-    unit = scored.model.units.get(name, "")
+    unit = scored.model.units[name]
     return Shift(name, unit, int(rows[int(is_out.argmax())]), by, float(is_out.mean()))
 
 
@@ -149,7 +150,8 @@ def lasts_throughout(incident: Incident, scored: ScoredTable) -> bool:
 
 def about_shifts(shifts: Sequence[Shift], scored: ScoredTable) -> Note:
     """Return a note that says which tags have shifted, since when, by how much, and what to do."""
-    first, time = min(shift.since for shift in shifts), scored.prepared.table.time
+    first = min(shift.since for shift in shifts)
+    time = scored.prepared.table.time
     since = f"row {scored.prepared.table.values.index[first]}" if time is None else _stamp(time[first])
     named = ", ".join(shift.in_words() for shift in shifts[:_NAMED])
     more = f" and {len(shifts) - _NAMED:,} more" if len(shifts) > _NAMED else ""

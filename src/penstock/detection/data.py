@@ -284,7 +284,8 @@ def _describe_tags(
     aligned = {tag.name: tag for tag in table.tags}
     not_counted = 0 if table.about("bad quality") is None else None
     for check in columns:
-        note, there = aligned.get(check.name), present[check.name]
+        note = aligned.get(check.name)
+        there = present[check.name]
         first, last = _ends(table, there)
         spread = check.spread or (np.nan,) * 4
         yield TagSummary(
@@ -314,7 +315,8 @@ def _ends(table: Table, there: BoolArray) -> tuple[Any, Any]:
     if not there.any():
         return None, None
     rows = np.flatnonzero(there) if table.group is not None else None
-    first, last = int(np.argmax(there)), len(there) - 1 - int(np.argmax(there[::-1]))
+    first = int(np.argmax(there))
+    last = len(there) - 1 - int(np.argmax(there[::-1]))
     if table.time is None:
         return int(table.values.index[first]), int(table.values.index[last])
     if rows is not None:  # groups may overlap in time

@@ -17,11 +17,11 @@ from penstock._types import BoolArray, FloatArray
 from penstock.columns import InputChoice
 from penstock.detection._parts import Contributions, ScoredPart
 from penstock.detection.data import DataSummary
-from penstock.explain import Agreement, Events, Incident, RuleTree
+from penstock.explain import Agreement, Events, Incident
 from penstock.io import Note, Table
 
 if TYPE_CHECKING:
-    from penstock.detection._explaining import Explanation, ModeGroups, ModeTree
+    from penstock.detection._explaining import Explanation, ModeGroups
     from penstock.detection._shifts import Shift
     from penstock.detection.verdict import Verdict
 
@@ -104,17 +104,16 @@ class Explained:
         Of the most severe events; `Findings.explain` gives those of the others.
     shares : (events, p) array or None
         What each input adds to the scores of an event's rows, as shares; NaN where that is not known.
-    rule_tree : RuleTree or None
-        A classification tree of all findings against the other scored rows; None where there are no others.
-    groups, trees : tuples of ModeGroups, ModeTree
-        Per mode, the latent groups of its detector, and a drawing of its spanning tree; only of detectors with these.
+    rule_tree : str
+        A classification tree of all findings against the other scored rows, as text; "" where there are no others.
+    groups : tuple of ModeGroups
+        The latent groups of the detector of each mode that has such.
     """
 
     events: Mapping[int, Explanation] = field(default_factory=dict)
     shares: FloatArray | None = None
-    rule_tree: RuleTree | None = None
+    rule_tree: str = ""
     groups: tuple[ModeGroups, ...] = ()
-    trees: tuple[ModeTree, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -267,10 +266,10 @@ class Findings:
         event : int
             Its number in `events`; a KeyError if there is none.
         """
-        from penstock.detection._explaining import explain
+        from penstock.detection._explaining import Explainer
 
         known = self.explained.events.get(event)
-        return explain(self, event) if known is None else known
+        return Explainer(self).explain(event) if known is None else known
 
     def to_html(self, path: str | os.PathLike[str], *, overwrite: bool = False, title: str | None = None) -> None:
         """Write the report: one HTML page that needs nothing else.

@@ -331,7 +331,8 @@ def _check_comparable(prepared: Prepared, rows: IndexArray, detector: Any, of_mo
         return
     pair = find_incomparable(seen)
     if pair is not None:
-        table, (one, other) = prepared.table, rows[list(pair)]
+        table = prepared.table
+        (one, other) = rows[list(pair)]
         first, second = (
             f"row {table.values.index[row]}{'' if table.time is None else f' ({table.time[row]})'}"
             for row in (one, other)

@@ -229,7 +229,8 @@ def _with_changes(
     if isinstance(settle, int) or time is None:
         places, span = np.arange(len(modes)), int(settle)  # type: ignore[arg-type]
     else:
-        places, span = time.asi8, -(-settle // pd.Timedelta(1, unit=time.unit))
+        places = time.asi8
+        span = -(-settle // pd.Timedelta(1, unit=time.unit))
     known = np.flatnonzero(modes != UNKNOWN)  # a missing reading is no change of mode
     kinds = modes[known]
     changes = np.flatnonzero(kinds[1:] != kinds[:-1]) + 1

@@ -74,13 +74,15 @@ def _changes_of_cause(excess: FloatArray) -> list[int]:
     if not len(rows):
         return []
     sums = np.concatenate([np.zeros((1, excess.shape[1])), np.cumsum(excess, axis=0)])
-    first, last = np.maximum(rows - _WINDOW, 0), np.minimum(rows + _WINDOW, m)
+    first = np.maximum(rows - _WINDOW, 0)
+    last = np.minimum(rows + _WINDOW, m)
     before, after = sums[rows] - sums[first], sums[last] - sums[rows]
     before[before < _ROUNDING] = 0.0
     after[after < _ROUNDING] = 0.0
     before /= (rows - first)[:, None]
     after /= (last - rows)[:, None]
-    changes, cosines = np.flatnonzero(_cause_changes(before, after)), _cosine(before, after)
+    changes = np.flatnonzero(_cause_changes(before, after))
+    cosines = _cosine(before, after)
     cuts: list[int] = []
     for near in np.split(changes, 1 + np.flatnonzero(np.diff(changes) > 1)):
         if len(near):
@@ -149,7 +151,9 @@ def _with_span(series: Series, part: IncidentPart, before: int, after: int) -> I
 
     The span holds no flagged row of a neighbour: it lies between the rows `before` and `after`.
     """
-    mean, first, last = part.evidence / len(part.rows), int(part.rows[0]), int(part.rows[-1])
+    mean = part.evidence / len(part.rows)
+    first = int(part.rows[0])
+    last = int(part.rows[-1])
     leading = np.flatnonzero((mean >= LEVEL) & (mean >= _LEADING * mean.max()))
     if not len(leading):  # no sensor is out on average: those that are ever out
         leading = np.flatnonzero(part.excess > 0)

@@ -123,7 +123,8 @@ class History:
     def _summarize(self, column: int) -> _Usual | None:
         values = np.where(self.elsewhere.rows, self.series.readings[:, column], np.nan)
         residuals = values - self.series.expected[:, column]
-        known, differences = values[np.isfinite(values)], np.abs(residuals[np.isfinite(residuals)])
+        known = values[np.isfinite(values)]
+        differences = np.abs(residuals[np.isfinite(residuals)])
         inside = np.diff(self.series.segment) == 0
         steps = np.abs(np.diff(residuals)[inside])
         steps = steps[np.isfinite(steps)]
@@ -171,7 +172,8 @@ def name_conditions(
         usual = history.of(sensor.column)
         condition, certain = swapped.get(sensor.column, ("", False))
         if not history.series.roles[sensor.column].is_reading:
-            condition, certain = _state_condition(history, end, sensor), True
+            condition = _state_condition(history, end, sensor)
+            certain = True
         elif usual is not None:
             values, expected = history.during(end, sensor)
             constant = _constant_condition(history, usual, sensor, values, expected)
@@ -189,7 +191,8 @@ def _state_condition(history: History, end: int, sensor: IncidentSensor) -> str:
 
     Of a column that never moved in the rows fitted to, that it moved.
     """
-    series, role = history.series, history.series.roles[sensor.column]
+    series = history.series
+    role = history.series.roles[sensor.column]
     if not role.levels:
         return "moved for the first time"
     first = int(np.flatnonzero(series.segment == series.segment[sensor.onset])[0])
@@ -229,15 +232,18 @@ def _constant_condition(
     length, begin = _longest_run(values)
     if length < FEWEST_ROWS or 2 * length < len(values):
         return "", False
-    value, wanted = float(values[begin]), expected[begin : begin + length]
+    value = float(values[begin])
+    wanted = expected[begin : begin + length]
     if value == 0 and usual.zeros < 0.2:
         return AT_ZERO, usual.zeros < 0.01
     for end, count, beyond in ((usual.low, usual.at_low, wanted < value), (usual.high, usual.at_high, wanted > value)):
-        known, needed = count >= _MANY_ROWS, bool(beyond.mean() > 0.5)
+        known = count >= _MANY_ROWS
+        needed = bool(beyond.mean() > 0.5)
         if value == end and (known or needed):
             return "at the end of its range", known and needed
     wanted = wanted[np.isfinite(wanted)]
-    longer, moves = length > usual.unchanged, len(wanted) > 0 and bool(np.ptp(wanted) > 5 * usual.difference)
+    longer = length > usual.unchanged
+    moves = len(wanted) > 0 and bool(np.ptp(wanted) > 5 * usual.difference)
     if length < _MANY_ROWS or not (longer or moves):
         return "", False
     if not history.others_move(sensor.column, sensor.onset + begin, length):

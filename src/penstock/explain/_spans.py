@@ -100,7 +100,8 @@ class Elsewhere:
             if len(known) < FEWEST_READINGS:
                 self._limits[column] = None
             else:
-                center, least = float(np.median(known)), 1e-9 * float(np.nanmax(np.abs(values))) + 1e-300
+                center = float(np.median(known))
+                least = 1e-9 * float(np.nanmax(np.abs(values))) + 1e-300
                 medians = np.abs(self._medians(column, rows) - center)
                 smooth = float(np.quantile(medians[np.isfinite(medians)], _USUAL_MEDIANS))
                 self._limits[column] = center, max(float(np.abs(known - center).max()), least), max(smooth, least)
@@ -112,8 +113,10 @@ class Elsewhere:
         there = np.clip(near, 0, len(self.series.scores) - 1)
         values = self.series.readings[there, column] - self.series.expected[there, column]
         values[(near != there) | (self.series.segment[there] != self.series.segment[rows][:, None])] = np.nan
-        ordered, counts = np.sort(values, axis=1), np.isfinite(values).sum(axis=1)
-        low, high = np.maximum(counts - 1, 0) // 2, np.minimum(counts // 2, 2 * _HALF)
+        ordered = np.sort(values, axis=1)
+        counts = np.isfinite(values).sum(axis=1)
+        low = np.maximum(counts - 1, 0) // 2
+        high = np.minimum(counts // 2, 2 * _HALF)
         place = np.arange(len(rows))
         medians: FloatArray = (ordered[place, low] + ordered[place, high]) / 2
         return medians
@@ -133,7 +136,8 @@ class Elsewhere:
     @cached_property
     def seldom_change(self) -> list[int]:
         """Columns that are not scored and change in under 5 % of the steps, such as settings, states and valves."""
-        found, together = [], np.diff(self.series.segment) == 0
+        found = []
+        together = np.diff(self.series.segment) == 0
         for column, role in enumerate(self.series.roles):
             if not role.scored:
                 steps = np.diff(self.series.readings[:, column])
@@ -170,7 +174,8 @@ class Elsewhere:
             values, apart = values[np.isfinite(values)], apart[np.isfinite(apart)]
             if len(values) >= FEWEST_READINGS:
                 usual = np.quantile(values, _USUAL_LEVELS)
-                low[column], high[column] = np.fmin(low[column], usual[0]), np.fmax(high[column], usual[1])
+                low[column] = np.fmin(low[column], usual[0])
+                high[column] = np.fmax(high[column], usual[1])
             limit[column] = np.quantile(apart, _USUAL_RESIDUALS) if len(apart) >= FEWEST_READINGS else 0.0
             if low[column] == high[column]:  # it never moved: in units of how far it ever went
                 width[column] = np.nanmax(np.abs(series.readings[:, column] - low[column]))
@@ -186,7 +191,8 @@ def find_runs(elsewhere: Elsewhere, part: IncidentPart, sensors: IndexArray, bef
 
     A run begins before the evidence does if it goes on into it. Where nothing is off, flagged rows make the runs.
     """
-    series, margin = elsewhere.series, max(2 * _HALF, part.end - part.start)
+    series = elsewhere.series
+    margin = max(2 * _HALF, part.end - part.start)
     first = max(part.start - margin, before + 1, 0)
     rows = np.arange(first, part.end + 1)
     rows = rows[series.segment[rows] == series.segment[part.rows[0]]]
@@ -264,7 +270,8 @@ def in_seldom_use(elsewhere: Elsewhere, start: int, end: int) -> str:
     Such as a spare pump that runs, and not for the first time: what others read then was hardly ever seen. Its other
     uses must have as many rows, and score at least half as high in the median: else they do not explain this one.
     """
-    series, near = elsewhere.series, slice(max(start - USUAL_STEPS, 0), end + 1 + USUAL_STEPS)
+    series = elsewhere.series
+    near = slice(max(start - USUAL_STEPS, 0), end + 1 + USUAL_STEPS)
     score = np.nanmedian(series.scores[start : end + 1])
     for column, usual in elsewhere.commonest.items():
         values = series.readings[:, column]
@@ -274,7 +281,8 @@ def in_seldom_use(elsewhere: Elsewhere, start: int, end: int) -> str:
         if 2 * len(now) < end + 1 - start or int(away.sum()) < len(now):
             continue
         if 2 * np.nanmedian(series.scores[away]) >= score:
-            role, unit = series.roles[column], f" {series.units[column]}" if series.units[column] else ""
+            role = series.roles[column]
+            unit = f" {series.units[column]}" if series.units[column] else ""
             value = float(values[now[0]])
             words = role.in_words(value) if role.levels else f"at {value:.4g}{unit}"
             return f"{quoted(series.names[column])} is {words}, which it seldom is"
@@ -293,7 +301,8 @@ def while_switched(elsewhere: Elsewhere, start: int, end: int) -> str:
 
 def switched_at(elsewhere: Elsewhere, row: int) -> set[int]:
     """Return the columns that seldom change, are not scored, and changed within two rows of one."""
-    series, found = elsewhere.series, set()
+    series = elsewhere.series
+    found = set()
     rows = np.arange(max(row - _HALF - 1, 0), min(row + _HALF, len(series.scores)))
     rows = rows[series.segment[rows] == series.segment[row]]
     for column in elsewhere.seldom_change:
@@ -317,7 +326,8 @@ def find_circumstances(elsewhere: Elsewhere, start: int, end: int) -> tuple[Circ
     for column, role in enumerate(series.roles):
         if role.named and not role.levels:
             continue
-        name, unit = series.names[column], f" {series.units[column]}" if series.units[column] else ""
+        name = series.names[column]
+        unit = f" {series.units[column]}" if series.units[column] else ""
         values = series.readings[rows, column]
         if role.role == DRIVER:
             low, high, width, _ = (figures[column] for figures in elsewhere.levels)
@@ -354,7 +364,8 @@ def _last_known(series: Series, column: int, row: int, otherwise: float) -> floa
 
 def _changes(elsewhere: Elsewhere, column: int, without: IndexArray) -> float:
     """Return the share of steps outside incidents, and outside of some rows, in which a column changes."""
-    values, counts = elsewhere.series.readings[:, column], elsewhere.rows.copy()
+    values = elsewhere.series.readings[:, column]
+    counts = elsewhere.rows.copy()
     counts[without] = False
     both = counts[1:] & counts[:-1] & (np.diff(elsewhere.series.segment) == 0)
     return float((values[1:] != values[:-1])[both].mean()) if both.any() else 0.0

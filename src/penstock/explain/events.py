@@ -1,4 +1,7 @@
-"""Flagged rows → events, and the calendar days that they fall on."""
+"""Flagged rows → events, and the calendar days that they fall on.
+
+Flags, scores and times come in, `Events` go out. Times are those of a table that was read: within 1900 to 2200.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,6 @@ from penstock._types import BoolArray, FloatArray, IndexArray
 
 Length = pd.Timedelta | int  # of time, or a number of rows
 
-_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _LONGEST = 2**63 - 1
 USUAL_STEPS = 6
 
@@ -35,25 +37,19 @@ class EventClock:
         return (last - first + 1).astype(np.int64) if self.time is None else self.time[last] - self.time[first]
 
     def ticks(self, length: Length) -> NDArray[np.int64]:
-        """Return positions of all rows, in the units in which `width` measures this length."""
+        """Return positions of all rows, in the units in which `width` measures this length: nanoseconds or rows."""
         if self.time is None or not isinstance(length, pd.Timedelta):
             return np.arange(self.n, dtype=np.int64)
-        return np.asarray(self.time.asi8, dtype=np.int64)
+        return np.asarray(self.time.as_unit("ns").asi8, dtype=np.int64)
 
     def width(self, length: Length) -> int:
-        """Return a length in whole ticks."""
-        if self.time is None or not isinstance(length, pd.Timedelta):
-            return int(length)  # type: ignore[arg-type]
-        unit, count = np.datetime_data(length.to_timedelta64().dtype)
-        value = int(length.to_timedelta64().astype(np.int64)) * count
-        return min(value * _PER_SECOND[self.time.unit] // _PER_SECOND[unit], _LONGEST)
+        if isinstance(length, pd.Timedelta):
+            return min(round(length.total_seconds() * 1e9), _LONGEST)
+        return int(length)
 
     def steps_above(self, rows: IndexArray, length: Length) -> BoolArray:
-        """Return whether each of these rows (ascending) but the first is farther than a length from the one before.
-
-        Differences are unsigned, so that even the first and the last stamp that there are do not overflow.
-        """
-        apart = np.diff(self.ticks(length)[rows].view(np.uint64))
+        """Return whether each of these rows (ascending) but the first is farther than a length from the one before."""
+        apart = np.diff(self.ticks(length)[rows].view(np.uint64))  # unsigned: 300 years of nanoseconds do not overflow
         return np.asarray((apart > np.uint64(self.width(length))) | (np.diff(self.group_of(rows)) != 0))
 
     def group_of(self, rows: IndexArray) -> IndexArray:
@@ -62,7 +58,8 @@ class EventClock:
 
     def first_from(self, ticks: NDArray[np.int64], wanted: NDArray[np.int64], rows: IndexArray) -> IndexArray:
         """Return for each of some rows the first row of its group whose tick is not before a wanted one."""
-        found, groups = np.zeros(len(rows), dtype=np.intp), self.group_of(rows)
+        found = np.zeros(len(rows), dtype=np.intp)
+        groups = self.group_of(rows)
         for group in np.unique(groups):
             start, stop = np.append(self.starts, self.n)[group - 1 : group + 1]
             mine = groups == group
@@ -73,15 +70,10 @@ class EventClock:
         """Return six times the median of the steps that are not 0, within groups; without time, six rows."""
         if self.time is None:
             return USUAL_STEPS
-        steps = np.diff(self.time.asi8.view(np.uint64))
+        steps = np.diff(self.time.as_unit("ns").asi8)
         steps[self.starts[1:] - 1] = 0
         steps = steps[steps > 0]
-        if not len(steps):
-            return pd.Timedelta(0)
-        middle = [(len(steps) - 1) // 2, len(steps) // 2]
-        two = np.partition(steps, middle)[middle]
-        ticks = USUAL_STEPS // 2 * sum(map(int, two))
-        return pd.Timedelta(np.timedelta64(min(ticks, _LONGEST), self.time.unit))
+        return pd.Timedelta(round(USUAL_STEPS * float(np.median(steps))) if len(steps) else 0, "ns")
 
 
 def clock_of(time: pd.DatetimeIndex | None, n: int, groups: ArrayLike | None = None) -> EventClock:

@@ -1,4 +1,7 @@
-"""Describe latent groups: which rows belong to each, and how they read."""
+"""Describe latent groups: which rows belong to each, and how they read.
+
+The factors W and H come in, a `Group` for each row of H goes out.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,8 @@ def describe_groups(
     names : of the p variables.
     n : the most variables that `differences` names; those that do not depart at all are left out.
     """
-    belongs, found = group_of_row(W, H), []
+    belongs = group_of_row(W, H)
+    found = []
     usual = W.mean(axis=0) @ H if len(W) else np.zeros(H.shape[1])
     for number in range(len(H)):
         weights = W[belongs == number]

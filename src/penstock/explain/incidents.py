@@ -191,9 +191,13 @@ def find_incidents(
         sensors = name_conditions(history, rows, end, ranked)
         named = {sensor.name for sensor in sensors}
         circumstances = tuple(each for each in find_circumstances(elsewhere, start, end) if each.name not in named)
-        source, reason = _assess_source(sensors, elsewhere, runs, circumstances)
+        unusual = _unusual_operation(sensors, elsewhere, runs, circumstances)
         if found and _is_aftermath(series, found[-1], sensors, start, peaks[number]):
-            source, reason = "state", "Unusual operation: it follows such operation directly, and is weaker."
+            unusual = ": it follows such operation directly, and is weaker"
+        source, reason = _assess_source(sensors, series)
+        if unusual:
+            source = "state"
+            reason = f"Unusual operation{unusual}."
         found.append(
             Incident(
                 number=number + 1,
@@ -227,7 +231,8 @@ def _is_aftermath(series: Series, last: Incident, sensors: tuple[IncidentSensor,
 def _pattern(series: Series, rows: IndexArray) -> dict[str, float]:
     """Return the highest evidence of each sensor that is out in some rows, with the sign of reading − expected then."""
     evidence = series.evidence[rows]
-    highest, columns = evidence.argmax(axis=0), np.flatnonzero(evidence.max(axis=0) >= LEVEL)
+    highest = evidence.argmax(axis=0)
+    columns = np.flatnonzero(evidence.max(axis=0) >= LEVEL)
     at = rows[highest[columns]]
     below = series.readings[at, columns] < series.expected[at, columns]
     values = np.where(below, -1.0, 1.0) * series.evidence[at, columns]
@@ -249,6 +254,7 @@ def incident_table(incidents: Sequence[Incident], time: pd.DatetimeIndex | None 
     spans = np.array([(one.start, one.end, one.peak) for one in incidents], dtype=np.intp).reshape(-1, 3)
     first, last, peak = spans.T
     clock = EventClock(0, time, np.zeros(0, np.intp))
+    names = [{sensor.column: sensor.name for sensor in one.sensors} for one in incidents]
     columns: dict[str, Any] = {
         "start": clock.stamps(first),
         "end": clock.stamps(last),
@@ -260,7 +266,9 @@ def incident_table(incidents: Sequence[Incident], time: pd.DatetimeIndex | None 
         "rank": np.array([one.rank for one in incidents], np.int64),
         "kind": [one.kind for one in incidents],
         "first_sensor": [one.sensors[0].name for one in incidents],
-        "first_out": [_first_out(one) for one in incidents],
+        "first_out": [
+            next((known[column] for column in one.moved_first), "") for one, known in zip(incidents, names, strict=True)
+        ],
         "condition": [condition_in_words(one.sensors[0]) for one in incidents],
         "sensors": np.array([sum(sensor.onset >= 0 for sensor in one.sensors) for one in incidents], np.int64),
         "source": [one.source for one in incidents],
@@ -278,12 +286,6 @@ def _moved_first(sensors: tuple[IncidentSensor, ...]) -> tuple[int, ...]:
     return tuple(sensor.column for sensor in strong if sensor.onset == first)
 
 
-def _first_out(incident: Incident) -> str:
-    """Return the name of the first of `Incident.moved_first`, "" if there is none."""
-    names = {sensor.column: sensor.name for sensor in incident.sensors}
-    return next((names[column] for column in incident.moved_first), "")
-
-
 def _rank_sensors(
     elsewhere: Elsewhere, part: IncidentPart, before: int
 ) -> tuple[list[tuple[int, int]], list[IncidentSensor]]:
@@ -293,10 +295,12 @@ def _rank_sensors(
     A sensor left its range in the first row in which its reading is off. Where it never is, but has the evidence, in
     the first row in which the evidence is out without a break up to the first flagged row in which it is.
     """
-    series, evidence = elsewhere.series, elsewhere.series.evidence[part.rows]
+    series = elsewhere.series
+    evidence = elsewhere.series.evidence[part.rows]
     out = evidence >= LEVEL
     first = np.where(out.any(axis=0), part.rows[out.argmax(axis=0)], -1)
-    means, peaks = evidence.mean(axis=0), evidence.max(axis=0)
+    means = evidence.mean(axis=0)
+    peaks = evidence.max(axis=0)
     left = np.flatnonzero(first >= 0)
     strong = left[np.argsort(-means[left], kind="stable")][:_SPANNED]
     strong = strong[means[strong] >= max(LEVEL, STRONG * means.max())] if len(strong) else strong
@@ -341,63 +345,69 @@ def _direction(series: Series, column: int, rows: IndexArray) -> str:
     return "above" if above >= below else "below"
 
 
-def _assess_source(
-    sensors: tuple[IncidentSensor, ...],
-    elsewhere: Elsewhere,
-    runs: Sequence[tuple[int, int]],
-    circumstances: Sequence[Circumstance],
-) -> tuple[str, str]:
-    """Say whether it is unusual operation, one sensor contradicts the others, or the machine is behind it; why.
+def _assess_source(sensors: tuple[IncidentSensor, ...], series: Series) -> tuple[str, str]:
+    """Say whether one sensor contradicts the others, or the machine is behind it; why.
 
     A sensor that is wrong also draws the others away from what is expected of them, but less than itself. A state, or a
     column that never moved before, is no wrong sensor: whether it was meant to switch cannot be known.
     """
-    series = elsewhere.series
-    first, strong, p = sensors[0], strong_sensors(sensors), len(series.names)
-    name, words = quoted(first.name), condition_in_words(first)
+    strong = strong_sensors(sensors)
+    first = sensors[0]
+    name = quoted(first.name)
+    words = condition_in_words(first)
+    if len(series.names) == 1:
+        return "unclear", "There is only one sensor: whether it or the machine is at fault cannot be known."
     failed = [sensor for sensor in strong if has_failed(sensor)]
+    if failed or first.condition.startswith(SWAPPED):
+        several = len(failed) > 1 or not failed
+        more = f"; also see {listed(sensor.name for sensor in failed[1:])}" if len(failed) > 1 else ""
+        return "sensor", f"Probably the sensor{'s' if several else ''}: {name} is {words}{more}."
+    if len(strong) >= _SEVERAL:
+        earliest = min(strong, key=lambda sensor: sensor.onset).name
+        how = f"{len(strong)} sensors clearly left their range, {quoted(earliest)} first"
+        return "machine", f"Probably the machine: {how}."
+    others = _number_out(sensors) - len(strong)
+    if len(strong) == 1 and not series.roles[first.column].is_reading and first.condition:
+        return "unclear", f"{name} {in_clause(first)}, which the other readings do not explain."
+    if len(strong) == 1 and first.mean_evidence >= CLEARLY and others <= _FEW_OTHERS:
+        how = f" ({words})" if words else ""
+        return "sensor", f"Probably the sensor: only {name}{how} clearly contradicts the others."
+    names = listed(sensor.name for sensor in strong)
+    less = f" and, less clearly, {counted(others, 'other sensor')}" if others > 0 else ""
+    return "unclear", f"Not clear whether a sensor or the machine: {names}{less} left the usual range."
+
+
+def _unusual_operation(
+    sensors: tuple[IncidentSensor, ...],
+    elsewhere: Elsewhere,
+    runs: Sequence[tuple[int, int]],
+    circumstances: Sequence[Circumstance],
+) -> str:
+    """Return why an incident is unusual operation, to be read after these words; "" if it is not."""
+    series = elsewhere.series
+    strong = strong_sensors(sensors)
     start, end = runs[0][0], runs[-1][1]
+    since = "".join(f" since {quoted(each.name)} {each.text}" for each in circumstances[:1])
+    if not strong:
+        return f"{since}: no sensor contradicts the others, but the plant as a whole is where it never was"
+    failed = [sensor for sensor in strong if has_failed(sensor)]
     stopped = len(failed) > 1 and bool(switched_at(elsewhere, start))  # several at zero: a machine was switched off
-    wrong = [sensor for sensor in failed if not (stopped and sensor.condition == AT_ZERO)]
-    out = sum(sensor.mean_evidence >= LEVEL for sensor in sensors)
-    others = out - len(strong)
-    source = "unclear"
+    if any(not (stopped and sensor.condition == AT_ZERO) for sensor in failed):
+        return ""
     drivers = [name for name, role in zip(series.names, series.roles, strict=True) if role.role == DRIVER]
     driven = any(each.name in drivers for each in circumstances)
     is_state, new = is_new_state(elsewhere, _rows_of(runs), driven)
+    if is_state and not sensors[0].condition.startswith(SWAPPED):
+        if driven:
+            return f"{since}: {new} sensors are where they never were"
+        return f"{since}: the sensors agree with each other, but {new} of them are where they never were"
     chosen = in_seldom_use(elsewhere, start, end)
-    if len(strong) >= _SEVERAL or out > _FEW_OTHERS:  # else a sensor may be wrong, which is seen while its machine runs
+    if (
+        len(strong) >= _SEVERAL or _number_out(sensors) > _FEW_OTHERS
+    ):  # else a sensor may be wrong, which is seen while its machine runs
         chosen = chosen or while_switched(elsewhere, start, end)
-    since = "".join(f" since {quoted(each.name)} {each.text}" for each in circumstances[:1])
-    if not strong:
-        how = "no sensor contradicts the others, but the plant as a whole is where it never was"
-        source, reason = "state", f"Unusual operation{since}: {how}."
-    elif is_state and not wrong and not first.condition.startswith(SWAPPED):
-        agree = "" if driven else "the sensors agree with each other, but "
-        how = f"{agree}{new} {'sensors' if driven else 'of them'} are where they never were"
-        source, reason = "state", f"Unusual operation{since}: {how}."
-    elif chosen and not wrong:
-        source, reason = "state", f"Unusual operation: {chosen}."
-    elif p == 1:
-        reason = "There is only one sensor: whether it or the machine is at fault cannot be known."
-    elif len(failed) > 1:
-        more = listed(sensor.name for sensor in failed[1:])
-        source, reason = "sensor", f"Probably the sensors: {name} is {words}; also see {more}."
-    elif failed:
-        source, reason = "sensor", f"Probably the sensor: {name} is {words}."
-    elif first.condition.startswith(SWAPPED):
-        source, reason = "sensor", f"Probably the sensors: {name} is {words}."
-    elif len(strong) >= _SEVERAL:
-        earliest = min(strong, key=lambda sensor: sensor.onset).name
-        how = f"{len(strong)} sensors clearly left their range, {quoted(earliest)} first"
-        source, reason = "machine", f"Probably the machine: {how}."
-    elif len(strong) == 1 and not series.roles[first.column].is_reading and first.condition:
-        reason = f"{name} {in_clause(first)}, which the other readings do not explain."
-    elif len(strong) == 1 and first.mean_evidence >= CLEARLY and others <= _FEW_OTHERS:
-        how = f" ({words})" if words else ""
-        source, reason = "sensor", f"Probably the sensor: only {name}{how} clearly contradicts the others."
-    else:
-        names = listed(sensor.name for sensor in strong)
-        less = f" and, less clearly, {counted(others, 'other sensor')}" if others > 0 else ""
-        reason = f"Not clear whether a sensor or the machine: {names}{less} left the usual range."
-    return source, reason
+    return f": {chosen}" if chosen else ""
+
+
+def _number_out(sensors: Sequence[IncidentSensor]) -> int:
+    return sum(sensor.mean_evidence >= LEVEL for sensor in sensors)

@@ -1,4 +1,7 @@
-"""Compare findings with a column of labels: which rows are known faults, and which of these were found."""
+"""Compare findings with a column of labels: which rows are known faults, and which of these were found.
+
+A column comes in, `Truth` goes out; flags, scores and truth come in, `Agreement` goes out.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +61,8 @@ def known_faults(label: pd.Series[Any], fault_values: Sequence[Any] = (), unknow
     "Label 'flag': 1 of 3 rows is a known fault (1); 1 unknown and not counted (-999); 1 normal (0)."
     """
     codes, distinct = pd.factorize(label, use_na_sentinel=True)
-    values, missing = list(distinct), bool((codes < 0).any())
+    values = list(distinct)
+    missing = bool((codes < 0).any())
     faults, unknown = set(map(_folded, fault_values)), set(map(_folded, unknown_values))
     both = faults & unknown
     if both:
@@ -83,7 +87,9 @@ def known_faults(label: pd.Series[Any], fault_values: Sequence[Any] = (), unknow
         )
     is_fault, is_unknown = (np.array([*(kind == which for kind in kinds), False])[codes] for which in (FAULT, UNKNOWN))
     held_by = {which: [value for value, kind in zip(values, kinds, strict=True) if kind == which] for which in _KINDS}
-    n_faults, n_unknown, n = int(is_fault.sum()), int(is_unknown.sum()), len(label)
+    n_faults = int(is_fault.sum())
+    n_unknown = int(is_unknown.sum())
+    n = len(label)
     words = f"{n_faults:,} of {n:,} rows {'is a known fault' if n_faults == 1 else 'are known faults'}"
     words += f" ({_shown(held_by[FAULT])})" if n_faults else ""
     words += f"; {n_unknown:,} unknown and not counted ({_shown(held_by[UNKNOWN])})" if n_unknown else ""
@@ -106,7 +112,9 @@ def _kind(value: Any, signs: bool) -> str | None:
         return FAULT if number == -1 else NORMAL
     if number in UNKNOWN_CODES:
         return UNKNOWN
-    return NORMAL if number == 0 else FAULT if number > 0 and number.is_integer() else None
+    if number == 0:
+        return NORMAL
+    return FAULT if number > 0 and number.is_integer() else None
 
 
 def _folded(value: Any) -> Any:
@@ -142,7 +150,6 @@ def _word(value: Any) -> str:
 
 
 _HORIZON = pd.Timedelta(hours=24)
-_EARLIEST = -(2**63)
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,9 +197,8 @@ def agreement(
     before: Length = 0 if time is None else _HORIZON
     first, last = fault_spans(truth, clock, clock.usual_length() if groups is None else len(truth))
     # The first row at which an alarm counts for each fault.
-    ticks, width = clock.ticks(before), clock.width(before)
-    starts = ticks[first]
-    wanted = np.where(starts < _EARLIEST + width, _EARLIEST, starts - width)  # never below what int64 holds
+    ticks = clock.ticks(before)
+    wanted = ticks[first] - clock.width(before)
     after_previous = np.append(0, last[:-1] + 1)[: len(first)]
     opening = np.maximum(clock.first_from(ticks, wanted, first), after_previous)
     scored = ~np.isnan(values)

@@ -205,7 +205,8 @@ def labels_of(records: Iterable[Mapping[str, Any]]) -> list[Label]:
         elif kind == "withdrawn":
             if record["id"] not in found or not found[record["id"]].holds:
                 raise ValueError(f"There is no label {record['id']!r:.80} to take back.")
-            who, at = str(record["who"]), float(record["at"])
+            who = str(record["who"])
+            at = float(record["at"])
             found[record["id"]] = replace(found[record["id"]], withdrawn_by=who, withdrawn_at=at)
         else:
             raise ValueError(f"kind must be label or withdrawn; got {kind!r:.80}.")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from penstock._types import FloatArray, IndexArray
+from penstock._types import FloatArray
 
 _BRACKETED = re.compile(r"^(?P<name>.*\S)\s*\[(?P<unit>[^\[\]]*)\]\s*$", re.DOTALL)
 _PARENTHESISED = re.compile(r"^(?P<name>.*\S)\s*\((?P<unit>[^()]*)\)\s*$", re.DOTALL)
@@ -80,6 +80,8 @@ def rank_variables(
     units: Sequence[str | None] | None = None,
     *,
     n: int = 8,
+    shares: FloatArray | None = None,
+    added: FloatArray | None = None,
 ) -> pd.DataFrame:
     """Return the `n` variables that depart most from what was expected during one event, the largest share first.
 
@@ -88,44 +90,38 @@ def rank_variables(
     scale : (p,) what counts as one: the range of each column that the scaling has fitted. A column without a range (it
         was constant) counts in units of what was expected of it (of 1, if that is 0).
     names, units : of the columns. Without `units` they are taken from the names where these have them.
+    shares, added : (p,) and (m, p) of a method that says what makes up a score: the share of each variable, and what it
+        adds in each row.
 
     Columns are variable (the full name), unit ("" if unknown), actual, expected, difference (actual − expected) and row
-    (of the m), all at the row where this variable departs most; share of the event's squared scaled residual, where all
-    variables, including those left out, sum to 1; direction, "above" or "below". Ties in the order of the columns;
-    variables without a share are left out.
+    (of the m), all at the row where this variable departs most, or, if it never does, adds most; share, where all
+    variables, including those left out, sum to 1: as given, else of the event's squared scaled residual; direction,
+    "above", "below", or "" if as expected. Ties in the order of the columns; variables without a share are left out.
     """
     size = np.abs(_scaled_residual(actual, expected, scale))
-    largest, share = size.max(initial=0.0), np.zeros(size.shape[1])
-    if largest > 0:
-        squares = ((size / largest) ** 2).sum(axis=0)  # in units of the largest, so that no square overflows
-        share = squares / squares.sum()
-    chosen = np.argsort(-share, kind="stable")[:n]
-    chosen = chosen[share[chosen] > 0]
-    row = size[:, chosen].argmax(axis=0) if len(size) else np.zeros(0, dtype=np.intp)
-    return variables_at(row, chosen, share, actual, expected, names, units_of(names, units))
-
-
-def variables_at(
-    row: IndexArray,
-    chosen: IndexArray,
-    share: FloatArray,
-    actual: FloatArray,
-    expected: FloatArray,
-    names: Sequence[str],
-    units: Sequence[str],
-) -> pd.DataFrame:
-    """Return the table of `rank_variables` for chosen columns, each at its row; direction "" if as expected."""
+    row = size.argmax(axis=0) if len(size) else np.zeros(size.shape[1], dtype=np.intp)
+    if added is not None:
+        row = np.where(size.any(axis=0), row, added.argmax(axis=0))
+    if shares is None:
+        largest = size.max(initial=0.0)
+        shares = np.zeros(size.shape[1])
+        if largest > 0:
+            squares = ((size / largest) ** 2).sum(axis=0)  # in units of the largest, so that no square overflows
+            shares = squares / squares.sum()
+    chosen = np.argsort(-shares, kind="stable")[:n]
+    chosen = chosen[shares[chosen] > 0]
+    known, row = units_of(names, units), row[chosen]
     with np.errstate(over="ignore"):
         difference = actual[row, chosen] - expected[row, chosen]
     return pd.DataFrame(
         {
             "variable": pd.Series([names[j] for j in chosen], dtype=object),
-            "unit": pd.Series([units[j] for j in chosen], dtype=object),
+            "unit": pd.Series([known[j] for j in chosen], dtype=object),
             "actual": actual[row, chosen],
             "expected": expected[row, chosen],
             "difference": difference,
             "row": row,
-            "share": share[chosen],
+            "share": shares[chosen],
             "direction": np.select([difference > 0, difference < 0], ["above", "below"], "").astype(object),
         }
     )

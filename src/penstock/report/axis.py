@@ -1,4 +1,7 @@
-"""Place rows on the horizontal axis, choose the points that a chart needs, and pack arrays for the page's script."""
+"""Place rows on the horizontal axis, choose the points that a chart needs, and pack arrays for the page's script.
+
+Times and readings come in; places, and texts that `unpack.js` turns into arrays again, go out.
+"""
 
 from __future__ import annotations
 
@@ -90,7 +93,8 @@ def make_axis(
         if time is None and rows is not None and rows.is_monotonic_increasing:
             places = rows.to_numpy(dtype=np.float64)
         return Axis(places, places, begins, 1.0, None, (), "")
-    per, ticks = _PER_MILLISECOND[time.unit], time.asi8
+    per = _PER_MILLISECOND[time.unit]
+    ticks = time.asi8
     elapsed = (ticks.view(np.uint64) - ticks.view(np.uint64)[0]).astype(np.int64).astype(np.float64) / per
     moved = np.zeros(n)
     if len(falls):  # groups that overlap in time: one after the other, a few steps apart
@@ -123,7 +127,8 @@ def axis_of(table: Table) -> Axis:
 
 def _removed(steps: FloatArray, begins: NDArray[np.bool_]) -> FloatArray:
     """Return by how much each row is moved to the left, as gaps before it are drawn narrower than they were."""
-    cut, gaps = np.zeros(len(begins)), np.flatnonzero(begins[1:])
+    cut = np.zeros(len(begins))
+    gaps = np.flatnonzero(begins[1:])
     inside = float(steps.sum() - steps[gaps].sum())
     if len(gaps) and inside > 0 and steps[gaps].sum() > _MOSTLY_GAPS * steps.sum():
         width = _NARROW / (1 - _NARROW) * inside / len(gaps)
@@ -205,7 +210,8 @@ class Level:
         return pairs.ravel()
 
     def packed(self) -> Packed:
-        axis, begins = self.axis, self.axis.begins[self.first]
+        axis = self.axis
+        begins = self.axis.begins[self.first]
         if self.size == 1:
             return {"places": pack_places(axis.places), "begins": np.flatnonzero(begins).tolist(), "rows": 1}
         last = np.append(self.first[1:], len(axis.places)) - 1
@@ -216,7 +222,7 @@ class Level:
 
 Packed = dict[str, Any]
 _MISSING = 65535  # of 16 bits; the values use those below
-_MANY, _FEW_STEPS = 20, 300  # values; times that the range is wider than nine tenths of them
+_MANY, _FEW_STEPS = 20, 30  # values; times that the range is wider than nine tenths of them
 _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 
@@ -244,56 +250,19 @@ def pack_curve(values: FloatArray) -> Packed:
     >>> pack_curve(np.array([0.0, 1.0, np.nan]))
     {'low': 0.0, 'high': 1.0, 'data': 'AAD+////'}
     """
-    known, inside, low, high, width = _range_of(values)
-    if len(inside) > _MANY:
-        usual = np.quantile(inside, [0.05, 0.95]) / 2
-        if 0 < (usual[1] - usual[0]) < width / _FEW_STEPS:
-            return {"low": low, "high": high, "numbers": pack_numbers(np.where(known, values, np.nan))}
-    share = (np.where(known, values, low) / 2 - low / 2) / (width if width > 0 else 1.0)
-    steps = np.where(known, np.rint(share * (_MISSING - 1)), _MISSING)
-    return {"low": low, "high": high, "data": pack_bytes(steps, "<u2")}
-
-
-def pack_long_curve(values: FloatArray) -> Packed:
-    """The same in about a byte each, for long curves: steps of a 4,000th of the range of most values, as differences.
-
-    Where a curve jumps all the time that would take more, and it is packed as others are.
-
-    A byte is the difference from the step before it plus 127; 254 is a missing value, and 255 comes before a step in 16
-    bits that is farther away.
-
-    >>> packed = pack_long_curve(np.array([0.0, 0.01, np.nan, 1.0]))
-    >>> list(base64.b64decode(packed["deltas"])), packed["steps"]
-    ([127, 167, 254, 255, 160, 15], 4000)
-    """
-    known, inside, low, high, width = _range_of(values)
-    usual = np.quantile(inside, [0.05, 0.95]) / 2 if len(inside) > _MANY else np.array([low, high]) / 2
-    most = float(usual[1] - usual[0]) or width
-    if width > 0 and width / most > _FEW_STEPS:
-        return {"low": low, "high": high, "numbers": pack_numbers(np.where(known, values, np.nan))}
-    steps = int(min(_MISSING - 1, 4000 * (width / most if width > 0 else 1)))
-    share = (inside / 2 - low / 2) / (width if width > 0 else 1.0)
-    found = np.rint(share * steps).astype(np.int64)
-    apart = np.diff(found, prepend=0)
-    near = np.abs(apart) <= 126
-    lengths = np.ones(len(values), dtype=np.int64)
-    lengths[np.flatnonzero(known)[~near]] = 3
-    if lengths.sum() > 2 * len(values) + 2:
-        return pack_curve(values)
-    at = np.cumsum(lengths) - lengths
-    data = np.full(int(lengths.sum()), 254, dtype=np.uint8)
-    data[at[known]] = np.where(near, apart + 127, 255)
-    far = at[known][~near]
-    data[far + 1], data[far + 2] = found[~near] % 256, found[~near] // 256
-    return {"low": low, "high": high, "count": len(values), "steps": steps, "deltas": pack_bytes(data, "u1")}
-
-
-def _range_of(values: FloatArray) -> tuple[NDArray[np.bool_], FloatArray, float, float, float]:
-    """Return which values are finite, these, their least and largest, and half of the range, which cannot overflow."""
     known = np.isfinite(values)
     inside = values[known]
     low, high = (float(inside.min()), float(inside.max())) if len(inside) else (0.0, 0.0)
-    return known, inside, low, high, high / 2 - low / 2
+    width = high / 2 - low / 2  # half of the range cannot overflow
+    if len(inside) > _MANY:
+        usual = np.quantile(inside, [0.05, 0.95]) / 2
+        if 0 < (usual[1] - usual[0]) < width / _FEW_STEPS:
+            largest = float(np.finfo(np.float32).max)
+            numbers = np.clip(np.where(known, values, np.nan), -largest, largest)
+            return {"numbers": pack_bytes(numbers, "<f4")}
+    share = (np.where(known, values, low) / 2 - low / 2) / (width if width > 0 else 1.0)
+    steps = np.where(known, np.rint(share * (_MISSING - 1)), _MISSING)
+    return {"low": low, "high": high, "data": pack_bytes(steps, "<u2")}
 
 
 def pack_places(places: FloatArray) -> Packed:
@@ -303,7 +272,8 @@ def pack_places(places: FloatArray) -> Packed:
     """
     if not len(places):
         return {"first": 0.0, "step": 1.0, "data": ""}
-    first, offsets = float(places[0]), places - places[0]
+    first = float(places[0])
+    offsets = places - places[0]
     step = _common_step(offsets)
     return {"first": first, "step": step, "data": pack_bytes(np.rint(offsets / step), "<u4")}
 
@@ -316,12 +286,6 @@ def _common_step(offsets: FloatArray) -> float:
         if span / common < 2**32:
             return float(common)
     return span / (2**32 - 1) if span > 0 else 1.0
-
-
-def pack_numbers(values: FloatArray) -> str:
-    """As numbers of 32 bits; what is beyond them is the largest there is."""
-    largest = float(np.finfo(np.float32).max)
-    return pack_bytes(np.clip(values, -largest, largest), "<f4")
 
 
 def finite(value: float) -> float | None:

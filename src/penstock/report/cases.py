@@ -25,6 +25,7 @@ from penstock.detection import Explanation, Findings, Shift, state_in_words
 from penstock.explain import Condition, Incident, IncidentSensor
 from penstock.report.axis import Packed
 from penstock.report.words import (
+    NO_NUMBER,
     by_chance,
     duration,
     how_long,
@@ -170,7 +171,8 @@ def _sensor_of_incident(findings: Findings, incident: Incident, sensor: Incident
 
 
 def _of_event(findings: Findings, event: int) -> Case:
-    record, why = findings.events.loc[event].to_dict(), findings.explained.events.get(event)
+    record = findings.events.loc[event].to_dict()
+    why = findings.explained.events.get(event)
     variables = [] if why is None else why.variables.to_dict("records")
     return Case(
         number=event,
@@ -288,14 +290,21 @@ def make_row(findings: Findings, case: Case, areas: Areas) -> Record:
     )
 
 
+def days_of(findings: Findings, case: Case) -> list[str]:
+    """Return the days, in ISO 8601, on which a case has flagged rows; none without time."""
+    if findings.table.time is None:
+        return []
+    return days_in(findings.table.time[case.rows])
+
+
+def days_in(time: pd.DatetimeIndex) -> list[str]:
+    return list(time.tz_localize(None).normalize().unique().strftime("%Y-%m-%d"))
+
+
 def filter_data(findings: Findings, cases: Sequence[Case], areas: Areas) -> list[Packed]:
     """Pack what incidents are filtered by: how sure, areas, sensors (by their columns), mode, days."""
-    time, found = findings.table.time, []
+    found = []
     for case in cases:
-        days: list[str] = []
-        if time is not None:
-            stamps = time[case.rows].tz_localize(None).normalize().unique()
-            days = [f"{stamp:%Y-%m-%d}" for stamp in pd.DatetimeIndex(stamps)]
         out = [sensor for sensor in case.sensors if case.incident is None or sensor.onset >= 0] or case.sensors[:3]
         found.append(
             {
@@ -304,7 +313,7 @@ def filter_data(findings: Findings, cases: Sequence[Case], areas: Areas) -> list
                 "areas": sorted({areas.of(sensor.name) for sensor in out} - {""}),
                 "sensors": [sensor.column for sensor in out],
                 "mode": str(findings.rows.modes[case.peak]),
-                "days": days,
+                "days": days_of(findings, case),
             }
         )
     return found
@@ -390,11 +399,12 @@ def stretch_in_words(record: dict[Any, Any]) -> Markup:
 
 
 def _line(findings: Findings, sensor: CaseSensor, first_onset: int) -> Record:
-    unit = findings.inputs.units.get(sensor.name, "")
+    unit = findings.inputs.units[sensor.name]
     actual, expected = numbers([sensor.actual, sensor.expected])
     difference = number(sensor.actual - sensor.expected)
     difference = f"+{difference}" if sensor.actual > sensor.expected else difference
-    role, direction = findings.inputs.choice.role_of(sensor.name), sensor.direction
+    role = findings.inputs.choice.role_of(sensor.name)
+    direction = sensor.direction
     if role.levels and not findings.inputs.rebuilt:
         actual, expected = role.in_words(sensor.actual), role.in_words(sensor.expected)
         difference = direction = ""
@@ -420,15 +430,15 @@ def _sentence(findings: Findings, case: Case, shown: Sequence[CaseSensor], first
     if not case.sensors:
         return Markup("The readings as a whole are unusual; this method does not say which sensor is behind it.")
     first = case.sensors[0]
-    unit = unit_beside(first.name, findings.inputs.units.get(first.name, ""))
+    unit = unit_beside(first.name, findings.inputs.units[first.name])
     wanted = "the model rebuilds" if findings.inputs.rebuilt else "expected was"
     role = findings.inputs.choice.role_of(first.name)
     if role.levels and not findings.inputs.rebuilt:
         text = _of_state(findings, first, role)
     else:
-        text = Markup("{} read {} where {} {}").format(
-            name_tag(first.name), with_unit(first.actual, unit), wanted, with_unit(first.expected, unit)
-        )
+        readings = numbers([first.actual, first.expected])
+        actual, expected = (text if text == NO_NUMBER else f"{text} {unit}".rstrip() for text in readings)
+        text = Markup("{} read {} where {} {}").format(name_tag(first.name), actual, wanted, expected)
         if first.condition:
             text += Markup(" ({})").format(name_tag(first.condition))
     if case.incident is None:
@@ -502,12 +512,9 @@ def _neighbors(findings: Findings, case: Case) -> Record | None:
         when=[when(time) for time in near["time" if "time" in near else "row"]],
         scores=numbers(near["score"]),
         distances=numbers(near["distance"]),
-        distance="Distance along the tree" if why.along_tree else "Distance",
         peak=place_in_words(findings, case.peak),
         score=number(float(findings.scores[case.peak])),
-        lines=[
-            (name_tag(name), findings.inputs.units.get(name, ""), numbers(values.tolist())) for name, values in rows
-        ],
+        lines=[(name_tag(name), findings.inputs.units[name], numbers(values.tolist())) for name, values in rows],
     )
 
 

@@ -1,4 +1,7 @@
-"""Pack what the charts of the page draw: readings around each case, heat maps, and all sensors over the whole time."""
+"""Pack what the charts of the page draw: readings around each case, heat maps, and all sensors over the whole time.
+
+Findings and their cases come in; plain data for `incident.js` and `explorer.js` go out.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,6 @@ from penstock.report.axis import (
     make_axis,
     pack_bytes,
     pack_curve,
-    pack_long_curve,
     pack_places,
     thin_out,
 )
@@ -75,7 +77,8 @@ class CaseCharts:
         window = self.window(case)
         columns = [sensor.column for sensor in sensors]
         actual, expected = (table[window.start : window.stop][:, columns] for table in (self._values, self._expected))
-        axis, kept = self.local_axis(window), self._kept(actual, window)
+        axis = self.local_axis(window)
+        kept = self._kept(actual, window)
         stretches = np.cumsum(axis.begins)[kept]
         similar = self.similar(case, window)
         normal = None if similar is None else self._values[similar : similar + window.stop - window.start][kept]
@@ -84,7 +87,7 @@ class CaseCharts:
             low, high = self.band(sensor.column)
             chart = {
                 "name": shown_name(sensor.name),
-                "unit": self.findings.inputs.units.get(sensor.name, ""),
+                "unit": self.findings.inputs.units[sensor.name],
                 "range": float(self.findings.inputs.ranges[sensor.column]),
                 "onset": float(axis.places[sensor.onset - window.start]) if sensor.onset >= window.start else None,
                 "band": [low, high] if np.isfinite(low + high) else None,
@@ -109,7 +112,8 @@ class CaseCharts:
 
     def local_axis(self, window: slice) -> Axis:
         """Return the axis of a window by itself: with time also where groups overlap in time."""
-        time, begins = self.findings.table.time, self.axis.begins[window].copy()
+        time = self.findings.table.time
+        begins = self.axis.begins[window].copy()
         begins[:1] = True
         numbers = self.findings.table.values.index[window]
         found = make_axis(None if time is None else time[window], len(begins), np.flatnonzero(begins).tolist(), numbers)
@@ -119,9 +123,11 @@ class CaseCharts:
         """Return the rows of a case with some before and after it, unless they are far away in time."""
         context = min(max(_CONTEXT, case.end - case.start + 1), _MOST_CONTEXT)
         group = self.findings.table.span_of(case.start)
-        low, high = max(group.start, case.start - context), min(group.stop, case.end + 1 + context // 2)
+        low = max(group.start, case.start - context)
+        high = min(group.stop, case.end + 1 + context // 2)
         if self.axis.step > 0:
-            reach, elapsed = _REACH * self.axis.step * context, self.axis.elapsed
+            reach = _REACH * self.axis.step * context
+            elapsed = self.axis.elapsed
             low = max(low, int(np.searchsorted(elapsed, elapsed[case.start] - reach)))
             high = min(high, int(np.searchsorted(elapsed, elapsed[case.end] + reach, side="right")))
         return slice(low, high)
@@ -142,7 +148,8 @@ class CaseCharts:
         All of its rows are outside of cases, without a gap, in the mode of the case. Compared are some rows of the
         window in the sensors that the case is not about, each in units of its range.
         """
-        length, n = window.stop - window.start, len(self._values)
+        length = window.stop - window.start
+        n = len(self._values)
         normal = self._outside & (self.findings.rows.modes == self.findings.rows.modes[case.peak])
         bad = np.concatenate([[0], np.cumsum(~normal)])
         gaps = np.concatenate([[0], np.cumsum(self.axis.begins)])
@@ -187,7 +194,8 @@ class CaseCharts:
         With evidence, a cell shows how far a sensor is beyond the usual, with the sign of the difference from what was
         expected; else that difference in units of the sensor's range. A cell of several rows shows the farthest one.
         """
-        window, evidence = self.window(case), self.findings.rows.evidence
+        window = self.window(case)
+        evidence = self.findings.rows.evidence
         columns = np.flatnonzero(np.isin(self.findings.inputs.names, self.findings.inputs.choice.causes))
         values = self._values[window][:, columns]
         residuals = values - self._expected[window][:, columns]
@@ -201,7 +209,8 @@ class CaseCharts:
         order = order[sizes[order] > 0]
         if not len(order) or np.isnan(shown[:, order]).mean() > _MOST_EMPTY:
             return None
-        axis, length = self.local_axis(window), window.stop - window.start
+        axis = self.local_axis(window)
+        length = window.stop - window.start
         places = axis.places
         first = np.unique(
             [*np.linspace(0, length, min(MOST_BINS, length) + 1)[:-1].astype(np.intp), *np.flatnonzero(axis.begins)]
@@ -217,7 +226,7 @@ class CaseCharts:
         steps = np.insert(steps, after_gap, -128, axis=1)
         return {
             "names": [shown_name(self.findings.inputs.names[columns[j]]) for j in order],
-            "units": [self.findings.inputs.units.get(self.findings.inputs.names[columns[j]], "") for j in order],
+            "units": [self.findings.inputs.units[self.findings.inputs.names[columns[j]]] for j in order],
             "ranges": [float(self.findings.inputs.ranges[columns[j]]) for j in order],
             "edges": pack_places(edges),
             "cells": pack_bytes(steps, "i1"),
@@ -273,15 +282,16 @@ def explorer_data(findings: Findings, axis: Axis, cases: Sequence[Case], areas: 
     n, p = len(findings.scores), len(findings.inputs.names)
     fine = Level.of(axis, n if n * p <= _ALL_CELLS else max(_FINE_POINTS, min(_MOST_FINE, n // 20)))
     coarse = fine if n * p <= _ALL_CELLS or p <= FINE_SENSORS else Level.of(axis, COARSE_POINTS)
-    order, values = most_involved(findings, cases), findings.inputs.values.to_numpy()
+    order = most_involved(findings, cases)
+    values = findings.inputs.values.to_numpy()
     finely = set(order[:FINE_SENSORS].tolist()) if coarse is not fine else set(range(p))
     sensors = [
         {
             "name": shown_name(name),
-            "unit": findings.inputs.units.get(name, ""),
+            "unit": findings.inputs.units[name],
             "area": areas.of(name),
             "level": 0 if column in finely else 1,
-            "curve": pack_long_curve((fine if column in finely else coarse).thin(values[:, column])),
+            "curve": pack_curve((fine if column in finely else coarse).thin(values[:, column])),
         }
         for column, name in enumerate(findings.inputs.names)
     ]
@@ -289,7 +299,7 @@ def explorer_data(findings: Findings, axis: Axis, cases: Sequence[Case], areas: 
         "levels": [level.packed() for level in ((fine,) if coarse is fine else (fine, coarse))],
         "sensors": sensors,
         "order": order.tolist(),
-        "score": pack_long_curve(fine.thin(findings.scores)),
+        "score": pack_curve(fine.thin(findings.scores)),
         "fine_rows": fine.size,
         "coarse_rows": coarse.size,
         "n_fine": len(finely),

@@ -1,4 +1,4 @@
-"""Findings as tables, CSV and JSON."""
+"""Findings as tables, CSV, JSON and workbooks: complete findings come in, tables and texts go out."""
 
 from __future__ import annotations
 
@@ -355,7 +355,8 @@ def cases_table(findings: Findings) -> pd.DataFrame:
     table = findings.incident_table.sort_values("rank")
     orders = {}
     for case in cases_of(findings):
-        out, moved = [sensor for sensor in case.in_order if sensor.onset >= 0], case.moved_first
+        out = [sensor for sensor in case.in_order if sensor.onset >= 0]
+        moved = case.moved_first
         texts = [
             f"{sensor.name} ({'first' if sensor in moved else later(findings, case.start, sensor.onset) or 'at once'})"
             for sensor in out

@@ -41,9 +41,11 @@ def plot_scores(findings: Findings, axes: Axes | None = None) -> Axes:
     if axes is None:
         axes = _pyplot().subplots(figsize=(9, 2.6), layout="constrained")[1]
     assert axes is not None
-    places, word = _places(findings), word_for_cases(findings)
+    places = _places(findings)
+    word = word_for_cases(findings)
     cases = cases_of(findings)
-    whole, taken = (places[-1] - places[0]) if len(places) > 1 else 1, list[float]()
+    whole = (places[-1] - places[0]) if len(places) > 1 else 1
+    taken = list[float]()
     for case in cases:
         span = places[case.start], places[case.end]
         label = counted(len(cases), word) if case is cases[0] else None
@@ -94,7 +96,8 @@ def plot_case(findings: Findings, number: int) -> Figure:
         raise KeyError(f"There is no {word_for_cases(findings)} {number}.")
     sensors = case.in_order[:_SHOWN]
     charts = CaseCharts(findings, axis_of(findings.table), cases)
-    window, places = charts.window(case), _places(findings)
+    window = charts.window(case)
+    places = _places(findings)
     shown = max(1, len(sensors))
     figure: Figure
     figure, axes = pyplot.subplots(
@@ -115,7 +118,7 @@ def plot_case(findings: Findings, number: int) -> Figure:
         if sensor.onset >= 0:
             axis.axvline(places[sensor.onset], color=_ORANGE, linewidth=1.3)
         axis.set_title(sensor.name, loc="left", fontsize="small", fontweight="bold")
-        axis.set_ylabel(findings.inputs.units.get(sensor.name, ""))
+        axis.set_ylabel(findings.inputs.units[sensor.name])
         _calm(axis)
     if sensors:
         axes[0, 0].legend(loc="upper right", frameon=False, fontsize="small", ncols=3)
@@ -159,7 +162,8 @@ def plot_ranks(comparison: Comparison, axes: Axes | None = None) -> Axes:
     for place, (name, rank) in enumerate(ranks.items()):
         on_left = place < half
         step = place if on_left else len(ranks) - 1 - place
-        at, side = depth + 0.5 * step, 0.9 if on_left else highest + 0.1
+        at = depth + 0.5 * step
+        side = 0.9 if on_left else highest + 0.1
         axes.plot([rank, rank, side], [0, at, at], color=_SOFT, linewidth=0.8, clip_on=False)
         axes.plot(rank, 0, "o", color=_INK, markersize=5, clip_on=False, zorder=3)
         words = f"{name} {rank:.2f} " if on_left else f" {name} {rank:.2f}"

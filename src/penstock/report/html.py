@@ -36,9 +36,8 @@ from penstock.report.overview import (
     make_calendar,
     overview_data,
     period,
-    small_chart,
 )
-from penstock.report.preparation import column_table, draw_rules, make_preparation, mode_groups, tree_maps
+from penstock.report.preparation import column_table, make_preparation, mode_groups
 from penstock.report.words import agreement_in_words, findings_in_words
 
 _MOST_ROWS = 8  # of the table on the first screen; a button shows the others
@@ -48,7 +47,7 @@ _MOST_STRETCHES = 10  # that are no incidents
 _SECOND = 1000  # milliseconds
 _TEMPLATES = resources.files("penstock.report") / "templates"
 CHART_MODULES = ("format.js", "view.js", "chart.js", "heatmap.js")  # shared by all pages, in this order
-_SCRIPTS = (*CHART_MODULES, "unpack.js", "data.js", "incident.js", "explorer.js", "tree.js", "report.js")
+_SCRIPTS = (*CHART_MODULES, "unpack.js", "data.js", "incident.js", "explorer.js", "report.js")
 
 
 def write_html(
@@ -92,14 +91,14 @@ def to_html(findings: Findings, *, title: str | None = None, progress: Progress 
         progress("drawing the report")
     findings = _to_the_second(findings)
     axis = axis_of(findings.table)
-    cases, areas = cases_of(findings), Areas(findings.inputs.names)
+    cases = cases_of(findings)
+    areas = Areas(findings.inputs.names)
     data: dict[str, Any] = {
         **_timeline(findings, axis, cases, areas),
         "expected": _expected_word(findings),
         "by_evidence": findings.assessment.by_sensor,
         "filters": filter_data(findings, cases, areas),
         "cases": case_data(findings, axis, cases),
-        "trees": tree_maps(findings, axis),
     }
     texts = {name: (_TEMPLATES / name).read_text(encoding="utf-8").strip() for name in ("report.css", *_SCRIPTS)}
     style = texts.pop("report.css")
@@ -111,7 +110,6 @@ def to_html(findings: Findings, *, title: str | None = None, progress: Progress 
         "style": Markup(style),
         "script": Markup(script),
         "data": Markup(script_json(data)),
-        "trees": [(tree["mode"], tree["n_rows"], len(tree["weights"]), tree["simplified"]) for tree in data["trees"]],
         "prepared": make_preparation(findings, axis),
         "gaps": bool(data["overview"]["gaps"]),
         "narrowed": axis.is_narrowed,
@@ -183,33 +181,26 @@ def _policy(style: str, script: str) -> str:
 
 
 def notebook_html(findings: Findings) -> str:
-    """Format findings for a notebook: the verdict, the incidents (or events), the most severe first, and a chart."""
-    cases, areas = cases_of(findings), Areas(findings.inputs.names)
-    sure = _sure_heading(findings).lower()
-    group = "" if findings.table.group is None else str(findings.table.group.name)
-    names = (word_for_cases(findings), group, "began", "how long", sure, "look at first", "condition", "probably")
-    lines = [
-        (row.number, row.group, row.when, row.duration, row.sure, row.first, row.condition, row.source)
-        for row in (make_row(findings, case, areas) for case in cases[:_MOST_IN_NOTEBOOK])
-    ]
-    used = [place for place, name in enumerate(names) if name and any(line[place] for line in lines)]
-    heads = Markup("").join(Markup("<th>{}</th>").format(names[place]) for place in used)
-    cells = (Markup("").join(Markup("<td>{}</td>").format(line[place]) for place in used) for line in lines)
-    body = Markup("").join(Markup("<tr>{}</tr>").format(line) for line in cells)
-    more = f"{len(cases) - len(lines):,} more are in .incident_table or .events" if len(cases) > len(lines) else ""
-    table = Markup("<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>").format(heads, body) if lines else ""
-    return Markup("<p><strong>{}</strong></p><p>{}</p>{}<p>{}</p>{}").format(
+    """Format findings for a notebook: the verdict, and the incidents (or rows), the most severe first."""
+    table = findings.top()
+    names: tuple[str, ...] = ("score", "time", "group", "expected_by_chance", "mode", "variables")
+    if findings.assessment.by_sensor:
+        table = findings.incident_table.sort_values("rank")
+        names = ("start", "group", "duration", "expected_by_chance", "first_sensor", "condition", "source")
+    more = len(table) - _MOST_IN_NOTEBOOK
+    shown = table[[name for name in names if name in table]].head(_MOST_IN_NOTEBOOK)
+    return Markup("<p><strong>{}</strong></p><p>{}</p>{}<p>{}</p>").format(
         findings.verdict.sentence,
         findings_in_words(findings),
-        table,
-        more,
-        small_chart(findings, axis_of(findings.table), cases),
+        Markup(shown.to_html(border=0)) if len(shown) else "",
+        f"{more:,} more are in .incident_table or .top()" if more > 0 else "",
     )
 
 
 def _context(findings: Findings, cases: list[Case], areas: Areas) -> dict[str, Any]:
     """What the template shows by itself."""
-    known, faults = findings.assessment.agreement, known_faults(findings)
+    known = findings.assessment.agreement
+    faults = known_faults(findings)
     modes = sorted({str(findings.rows.modes[case.peak]) for case in cases})
     return {
         "source": findings.table.source,
@@ -243,7 +234,7 @@ def _context(findings: Findings, cases: list[Case], areas: Areas) -> dict[str, A
         "listed": {case.number for case in cases[:_MOST_ARTICLES]},
         "articles": [make_article(findings, case, faults) for case in cases[:_MOST_ARTICLES]],
         "groups": mode_groups(findings),
-        "rules": None if findings.explained.rule_tree is None else draw_rules(findings.explained.rule_tree),
+        "rules": findings.explained.rule_tree,
         "columns": column_table(findings),
         "notes": findings.notes,
         "settings": [(name, value) for name, value in findings.settings.items() if value is not None],

@@ -6,21 +6,19 @@ Records for the template are namespaces: their fields are named where they are m
 from __future__ import annotations
 
 import calendar
-import math
 from collections.abc import Sequence
 from types import SimpleNamespace as Record
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from markupsafe import Markup
 from numpy.typing import NDArray
 
 from penstock._messages import counted
 from penstock.detection import Findings
 from penstock.detection.modes import CHANGING, OTHER, UNKNOWN
-from penstock.report.axis import Axis, Packed, finite, thin_out
-from penstock.report.cases import Case, when_and_where, word_for_cases
+from penstock.report.axis import Axis, Packed, finite
+from penstock.report.cases import Case, days_in, days_of, when_and_where, word_for_cases
 from penstock.report.words import day, duration, span, when
 
 LEVELS = 5
@@ -31,8 +29,6 @@ _NAMES = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
     "December",
 )  # fmt: skip  # not the locale's
-
-Day = tuple[int, int, int]
 
 
 def overview_data(findings: Findings, axis: Axis, cases: Sequence[Case]) -> Packed:
@@ -105,7 +101,8 @@ def period(findings: Findings) -> str:
     time = findings.table.time
     if time is None or not len(time):
         return ""
-    start, end = time.min(), time.max()
+    start = time.min()
+    end = time.max()
     first, last = day(start), day(end)
     return span(start, end) if first == last else f"{first} – {last}"
 
@@ -148,36 +145,41 @@ def make_calendar(findings: Findings, cases: Sequence[Case]) -> Record | None:
     time = findings.table.time
     if time is None or not len(time):
         return None
-    with_readings = {(d.year, d.month, d.day) for d in pd.DatetimeIndex(time.tz_localize(None).normalize().unique())}
-    stamps, counts = pd.DatetimeIndex(findings.rows.days.index), findings.rows.days["rows"].tolist()
-    found = {(d.year, d.month, d.day): int(count) for d, count in zip(stamps, counts, strict=True)}
-    of_days = _cases_of_days(findings, cases)
+    with_readings = set(days_in(time))
+    found = {f"{day:%Y-%m-%d}": int(count) for day, count in findings.rows.days["rows"].items()}
+    of_days: dict[str, list[int]] = {}
+    for case in cases:
+        for iso in days_of(findings, case):
+            of_days.setdefault(iso, []).append(case.number)
     noun = word_for_cases(findings)
     limits = shade_limits(max(found.values(), default=0))
-    months, left_out = _months(sorted({key[:2] for key in with_readings}), sorted({key[:2] for key in found}))
+    months, left_out = _months(sorted({iso[:7] for iso in with_readings}), sorted({iso[:7] for iso in found}))
 
-    def make_day(key: Day) -> Record:
-        rows, name, numbers = found.get(key, 0), day(pd.Timestamp(*key)), of_days.get(key, [])
-        tip = f"{name}: " + ("nothing found" if key in with_readings else "no readings")
+    def make_day(iso: str) -> Record:
+        rows = found.get(iso, 0)
+        name = day(pd.Timestamp(iso))
+        numbers = of_days.get(iso, [])
+        tip = f"{name}: " + ("nothing found" if iso in with_readings else "no readings")
         if rows:
             shown = ", ".join(map(str, sorted(numbers)[:6])) + (" …" if len(numbers) > 6 else "")
             nouns = f"{noun}s" if len(numbers) > 1 else noun
             which = f", {nouns} {shown}" if numbers else ""
             tip = f"{name}: {counted(rows, 'finding')}{which}"
         return Record(
-            number=key[2],
-            iso=f"{key[0]:04}-{key[1]:02}-{key[2]:02}",
+            number=int(iso[8:]),
+            iso=iso,
             rows=rows,
             level=int(np.searchsorted(limits, rows, side="right")),
             tip=tip,
             cases=numbers,
-            has_readings=key in with_readings,
+            has_readings=iso in with_readings,
         )
 
     shown = []
-    for year, month in months:
+    for iso in months:
+        year, month = map(int, iso.split("-"))
         dates = calendar.Calendar().monthdayscalendar(year, month)
-        weeks = [[make_day((year, month, number)) if number else None for number in week] for week in dates]
+        weeks = [[make_day(f"{iso}-{number:02}") if number else None for number in week] for week in dates]
         rows = sum(each.rows for week in weeks for each in week if each)
         shown.append(Record(name=f"{_NAMES[month - 1]} {year}", weeks=weeks, rows=rows))
     ends = [limit - 1 for limit in limits[1:]]
@@ -194,19 +196,8 @@ def shade_limits(most: int) -> list[int]:
     return sorted({int(np.ceil(most ** (shade / LEVELS) - 1e-9)) for shade in range(LEVELS)}) if most else []
 
 
-def _cases_of_days(findings: Findings, cases: Sequence[Case]) -> dict[Day, list[int]]:
-    """The cases of each day, the most severe first."""
-    time = findings.table.time
-    assert time is not None
-    result: dict[Day, list[int]] = {}
-    for case in cases:
-        days = time[case.rows].tz_localize(None)
-        for key in sorted(set(zip(days.year, days.month, days.day, strict=True))):
-            result.setdefault((int(key[0]), int(key[1]), int(key[2])), []).append(case.number)
-    return result
-
-
-def _months(recorded: list[tuple[int, int]], with_findings: list[tuple[int, int]]) -> tuple[list[tuple[int, int]], str]:
+def _months(recorded: list[str], with_findings: list[str]) -> tuple[list[str], str]:
+    """Return the months that are shown, as in "2024-05", and a sentence on those that are not."""
     if len(recorded) <= _MOST_MONTHS:
         return recorded, ""
     n_without = len(recorded) - len(with_findings)
@@ -214,43 +205,3 @@ def _months(recorded: list[tuple[int, int]], with_findings: list[tuple[int, int]
     if len(with_findings) > _MOST_SHOWN:
         words += f" Shown are the last {_MOST_SHOWN} of {len(with_findings):,} months with findings."
     return with_findings[-_MOST_SHOWN:], words
-
-
-def small_chart(findings: Findings, axis: Axis, cases: Sequence[Case]) -> Markup:
-    """Draw the scores with the threshold and the cases as an SVG of its own, for places where no script runs."""
-    known = np.flatnonzero(np.isfinite(findings.scores))
-    if not len(known):
-        return Markup("")
-    width, height, top = 760, 150, 18
-    low, high = float(axis.places[0]), float(axis.places[-1])
-    across = width / (high - low or 1.0)
-    most = max(float(findings.scores[known].max()), findings.threshold if math.isfinite(findings.threshold) else 0.0)
-    least = min(0.0, float(findings.scores[known].min()))
-    stretches = (np.cumsum((np.diff(known, prepend=-2) > 1) | axis.begins[known]) - 1).astype(np.intp)
-    kept = thin_out(findings.scores[known], stretches, axis.places[known], width)
-    x = (axis.places[known[kept]] - low) * across
-    y = height - (findings.scores[known[kept]] - least) / (most - least or 1.0) * (height - top)
-    pens = np.where(np.diff(stretches[kept], prepend=-1) != 0, "M", "L")
-    line = "".join(f"{pen}{a:.1f} {b:.1f}" for pen, a, b in zip(pens, x, y, strict=True))
-    bands, taken = Markup(""), list[float]()
-    for case in cases:
-        left = (axis.places[case.start] - low) * across
-        wide = max(3.0, (axis.places[case.end] - axis.places[case.start]) * across)
-        bands += Markup(
-            '<rect x="{:.1f}" y="{}" width="{:.1f}" height="{}" fill="#e69f00" fill-opacity="0.3"/>'
-        ).format(left, top, wide, height - top)
-        if all(abs(left - other) > 18 for other in taken):
-            taken.append(left)
-            bands += Markup('<text x="{:.1f}" y="{}" font-size="11" fill="currentColor">{}</text>').format(
-                left, top - 5, case.number
-            )
-    level = height - (findings.threshold - least) / (most - least or 1.0) * (height - top)
-    limit = Markup("")
-    if math.isfinite(level):
-        limit = Markup('<path d="M0 {:.1f}H{}" stroke="currentColor" stroke-dasharray="7 5" fill="none"/>').format(
-            level, width
-        )
-    return Markup(
-        '<svg viewBox="0 0 {} {}" width="{}" height="{}" role="img" aria-label="Score over time" '
-        'font-family="sans-serif">{}<path d="{}" stroke="#0072b2" stroke-width="1.1" fill="none"/>{}</svg>'
-    ).format(width, height + 2, width, height + 2, bands, line, limit)

@@ -9,10 +9,8 @@ import numpy as np
 from markupsafe import Markup
 
 from penstock._messages import counted, duration_in_words
-from penstock._types import FloatArray
 from penstock.detection import Findings, TagSummary, TimeSummary
-from penstock.explain import Leaf, RuleTree, Split
-from penstock.report.axis import Axis, Packed, pack_bytes, pack_numbers
+from penstock.report.axis import Axis
 from penstock.report.words import (
     covered_in_words,
     name_tag,
@@ -22,11 +20,9 @@ from penstock.report.words import (
     step_in_words,
     unit_beside,
     when,
-    with_unit,
 )
 
 _MOST_VALUES = 500  # variables in the list of all profiles
-_STEPS = 65_534
 _LONGEST = 240  # signs of a note
 _MOST_COLUMNS = 2_000
 _MOST_NAMED = 12  # columns left out
@@ -105,121 +101,39 @@ def _advice(findings: Findings) -> list[str]:
 def mode_groups(findings: Findings) -> list[Record]:
     """Format the latent groups of each mode whose detector has such, the largest group first.
 
-    `at` and `usual_at` are places from 0 to 100 in a variable's range; `profiles` has a line per variable: name, unit,
-    and the value in each group.
+    `differences` has a line per variable: name, its value in the group and on average; `profiles` too: name, unit, and
+    the value in each group.
     """
+    names, units = findings.inputs.names, findings.inputs.units
     found = []
     for described in findings.explained.groups:
         order = sorted(described.groups, key=lambda group: -group.members)
         cards = []
         for group in order:
-            card = Record(
-                number=group.number + 1,
-                members=f"{group.members:,}",
-                share=percent(group.share),
-                width=100 * group.share,
-                findings=f"{described.findings[group.number]:,}",
-                differences=[],
-            )
+            differences = []
             for row in group.differences.to_dict("records"):
-                column = findings.inputs.names.index(row["variable"])
-                ends = described.low[column], described.high[column]
                 value, usual = numbers([row["value"], row["usual"]])
-                at, usual_at = _place(row["value"], *ends), _place(row["usual"], *ends)
-                name = name_tag(row["variable"])
-                unit = unit_beside(row["variable"], findings.inputs.units.get(row["variable"], ""))
-                card.differences.append(
-                    Record(name=name, unit=unit, value=value, usual=usual, at=at, usual_at=usual_at)
+                unit = unit_beside(row["variable"], units[row["variable"]])
+                differences.append((name_tag(row["variable"]), f"{value} {unit}".rstrip(), usual))
+            cards.append(
+                Record(
+                    number=group.number + 1,
+                    members=f"{group.members:,}",
+                    share=percent(group.share),
+                    width=100 * group.share,
+                    findings=f"{described.findings[group.number]:,}",
+                    differences=differences,
                 )
-            cards.append(card)
+            )
         profiles = [
-            (name_tag(name), findings.inputs.units.get(name, ""), numbers([float(group.profile[j]) for group in order]))
-            for j, name in enumerate(findings.inputs.names[:_MOST_VALUES])
+            (name_tag(name), units[name], numbers([float(group.profile[j]) for group in order]))
+            for j, name in enumerate(names[:_MOST_VALUES])
         ]
-        left_out = len(findings.inputs.names) - len(profiles)
-        groups = Record(mode=described.mode, groups=cards, profiles=profiles, left_out=left_out, about=described.about)
-        found.append(groups)
-    return found
-
-
-def _place(value: float, low: float, high: float) -> float:
-    if not np.isfinite([value, low, high]).all() or not high > low:
-        return 50.0
-    return round(100 * min(1.0, max(0.0, (value - low) / (high - low))), 1)
-
-
-def tree_maps(findings: Findings, axis: Axis) -> list[Packed]:
-    """Pack the drawing of each mode's spanning tree, with the findings marked."""
-    maps = []
-    for tree in findings.explained.trees:
-        drawing = tree.drawing
-        rows = tree.rows[drawing.nodes]
-        maps.append(
-            {
-                "mode": tree.mode,
-                "n_rows": len(tree.rows),
-                "simplified": drawing.simplified,
-                "positions": pack_bytes(np.rint(_turned(drawing.positions) * _STEPS), "<u2"),
-                "edges": pack_bytes(drawing.edges, "<u2"),
-                "places": axis.places[rows].tolist(),
-                "scores": pack_numbers(np.nan_to_num(findings.scores[rows])),
-                "weights": drawing.weights.tolist(),
-                "events": findings.rows.grouped.of_row[rows].tolist(),
-            }
+        left_out = len(names) - len(profiles)
+        found.append(
+            Record(mode=described.mode, groups=cards, profiles=profiles, left_out=left_out, about=described.about)
         )
-    return maps
-
-
-def _turned(positions: FloatArray) -> FloatArray:
-    """Turned so that the drawing is wider than high, as pages are, in the unit square again."""
-    centred = positions - positions.mean(axis=0)
-    turned = centred @ np.linalg.svd(centred, full_matrices=False)[2].T if len(centred) > 1 else centred
-    turned = turned - turned.min(axis=0)
-    result: FloatArray = turned / (turned.max() or 1.0)
-    return result
-
-
-def draw_rules(tree: RuleTree) -> Record:
-    """Format the classification tree over all findings as nested boxes.
-
-    >>> tree = RuleTree(Split("flow", "m³/s", 3.0, Leaf(0, 90), Leaf(4, 1), 4, 91, "below"))
-    >>> drawn = draw_rules(tree)
-    >>> str(drawn.children[1].condition), drawn.children[1].counts, drawn.children[1].kind
-    ('<bdi class="name">flow</bdi> above 3 m³/s', '4 findings, 1 other row', 'findings')
-    """
-    return _branch(Markup("All scored rows"), tree.root)
-
-
-def _branch(condition: Markup, node: Split | Leaf) -> Record:
-    total = node.flagged + node.normal
-    share = node.flagged / total if total else 0.0
-    kind = "mixed"
-    children: list[Record] = []
-    if isinstance(node, Split):
-        below, above = _conditions(node)
-        children = [_branch(below, node.below), _branch(above, node.above)]
-    elif share >= 0.5 or not node.flagged:
-        kind = "findings" if share >= 0.5 else "normal"
-    counts = f"{counted(node.flagged, 'finding')}, {counted(node.normal, 'other row')}"
-    return Record(
-        condition=condition,
-        counts=counts,
-        share=percent(share),
-        width=round(100 * share, 1),
-        kind=kind,
-        children=children,
-    )
-
-
-def _conditions(split: Split) -> tuple[Markup, Markup]:
-    name = name_tag(split.variable)
-    if not np.isfinite(split.value):
-        return Markup("{} known").format(name), Markup("{} missing").format(name)
-    value = with_unit(split.value, unit_beside(split.variable, split.unit))
-    below, above = Markup("{} at most {}").format(name, value), Markup("{} above {}").format(name, value)
-    if split.missing:
-        return (below + " or missing", above) if split.missing_goes == "below" else (below, above + " or missing")
-    return below, above
+    return found
 
 
 def _changes(findings: Findings) -> list[str]:
@@ -262,7 +176,8 @@ def column_table(findings: Findings) -> Record:
     """
     lines = [*_time_cells(findings.data.time), *(_tag_cells(tag, findings.data.time) for tag in findings.data.tags)]
     lines = sorted(lines, key=lambda line: line.grade, reverse=True)
-    shown, more = lines[:_MOST_COLUMNS], len(lines) - _MOST_COLUMNS
+    shown = lines[:_MOST_COLUMNS]
+    more = len(lines) - _MOST_COLUMNS
     counts = [(grade, sum(line.grade == grade for line in lines)) for grade in "ABCD"]
     return Record(
         notable=[line for line in shown if line.notable],
@@ -294,7 +209,8 @@ def _time_cells(time: TimeSummary | None) -> Iterator[Record]:
 def _tag_cells(tag: TagSummary, time: TimeSummary | None) -> Record:
     usual, ends = (" to ".join(numbers(pair)) for pair in ((tag.usual_low, tag.usual_high), (tag.low, tag.high)))
     if np.isnan(tag.low):
-        usual, ends = counted(tag.kinds, "kind") if tag.kinds else "", ""
+        usual = counted(tag.kinds, "kind") if tag.kinds else ""
+        ends = ""
     covered = covered_in_words(tag, time, when)
     return Record(
         name=name_tag(tag.name),

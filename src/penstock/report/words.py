@@ -1,4 +1,4 @@
-"""Numbers, times and names as people write them."""
+"""Numbers, times and names as people write them: values come in, short texts go out, for the page and the terminal."""
 
 from __future__ import annotations
 
@@ -89,7 +89,8 @@ def percent(share: float) -> str:
 
 
 def day(moment: Any) -> str:
-    """
+    """A day with its month as a word, as no order of numbers is read alike everywhere.
+
     >>> day(pd.Timestamp("2015-03-04"))
     '4 Mar 2015'
     """
@@ -118,7 +119,8 @@ def when(moment: Any) -> str:
 
 
 def span(start: Any, end: Any) -> str:
-    """
+    """From when to when, or from which row to which; the day once if it is the same.
+
     >>> span(pd.Timestamp("2015-03-04 06:10"), pd.Timestamp("2015-03-04 07:00")), span(3, 9), span(3, 3)
     ('4 Mar 2015, 06:10 – 07:00', 'rows 3 – 9', 'row 3')
 
@@ -143,7 +145,8 @@ def span(start: Any, end: Any) -> str:
 
 
 def _offset(moment: pd.Timestamp) -> str:
-    """
+    """By how much the clock of a time is ahead of UTC.
+
     >>> _offset(pd.Timestamp("2024-10-27", tz="Asia/Kolkata"))
     '+05:30'
     """
@@ -257,7 +260,8 @@ def listed(parts: Sequence[Any]) -> Markup:
 
 
 def with_unit(value: float, unit: str) -> str:
-    """
+    """A reading and its unit, if that is known.
+
     >>> with_unit(3.25, "m³/s"), with_unit(3.25, ""), with_unit(float("nan"), "m")
     ('3.25 m³/s', '3.25', '–')
     """
@@ -276,7 +280,8 @@ def unit_beside(name: str, unit: str) -> str:
 
 def findings_in_words(findings: Findings) -> str:
     """Say how many rows are above the threshold, how many would be by chance, and how many events they make up."""
-    found, scored = int(findings.flags.sum()), counted(int(findings.rows.scored.sum()), "row")
+    found = int(findings.flags.sum())
+    scored = counted(int(findings.rows.scored.sum()), "row")
     if findings.assessment.by_sensor and findings.verdict.kind == "nothing":
         return f"Of {scored} scored, none stands out."
     chance = by_chance(findings.assessment.threshold_expected)
@@ -291,7 +296,8 @@ def findings_in_words(findings: Findings) -> str:
 
 def agreement_in_words(known: Agreement) -> str:
     """Say how many known faults have a finding, and how many of the highest scores are in one."""
-    n_faults, n_scored = len(known.faults), known.n_scored_faults
+    n_faults = len(known.faults)
+    n_scored = known.n_scored_faults
     if not n_scored:
         return "None of the known faults was scored." if n_faults else "The label has no fault."
     which = "known fault" if n_scored == n_faults else "known and scored fault"

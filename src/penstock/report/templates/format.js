@@ -40,10 +40,6 @@ function unitBeside({ name, unit }) {
   return unit && ["[" + unit + "]", "(" + unit + ")", "/ " + unit].some((end) => name.endsWith(end)) ? "" : unit;
 }
 
-function shorten(text, most) {
-  const signs = Array.from(text);
-  return signs.length <= most ? text : signs.slice(0, most - 1).join("") + "…";
-}
 
 function two(number) {
   return String(number).padStart(2, "0");

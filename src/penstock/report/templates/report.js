@@ -55,7 +55,6 @@ const plant = new TimeChart(timeline, view, {
 });
 plant.set(overviewContent(null));
 const explorer = new Explorer(view, overviewContent(null), () => keepAddress());
-const trees = [...document.querySelectorAll(".plot.tree")].map(startTree);
 
 // Opens one incident; the others are closed. `go` moves there.
 function open(number, go) {
@@ -231,7 +230,6 @@ function drawAll() {
   forgetColors();
   plant.draw();
   explorer.draw();
-  for (const tree of trees) tree.draw();
   for (const charts of opened.values()) charts.draw();
 }
 
