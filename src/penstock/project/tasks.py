@@ -10,8 +10,9 @@ from typing import Any
 from penstock.detection import Findings
 from penstock.io import Table
 from penstock.live.options import AlarmRules, AssetOptions
+from penstock.live.runtime import RefusedError
 from penstock.project.compare import compared_in_words
-from penstock.project.folder import Project, ProjectError
+from penstock.project.folder import Project
 from penstock.project.notebook import notebook_json
 from penstock.project.results import (
     Cures,
@@ -23,7 +24,7 @@ from penstock.project.results import (
     look_document,
 )
 from penstock.project.trial import first_row, past_alarms
-from penstock.report import chart_data, plain, write_findings, write_html, write_incidents, write_new
+from penstock.report import as_csv, chart_data, plain, write_findings, write_html, write_incidents, write_new
 
 EXPORTS = {
     "report": "report.html",
@@ -108,7 +109,7 @@ class Desk:
     def export(self, kind: str) -> dict[str, Any]:
         """Write a file to reports/, and return its name."""
         if kind not in EXPORTS:
-            raise ProjectError(f"There is no export {kind!r:.40}; there are {', '.join(EXPORTS)}.")
+            raise RefusedError(f"There is no export {kind!r:.40}; there are {', '.join(EXPORTS)}.")
         path = self.project.folder / "reports" / EXPORTS[kind]
         if kind == "notebook":
             write_new(path, [notebook_json(self.project).encode()], overwrite=True)
@@ -132,7 +133,7 @@ class Desk:
     def compare(self, periods: Sequence[str] = (), units: Sequence[str] = ()) -> dict[str, Any]:
         """Compare two periods, or two units, and keep the result in reports/."""
         found = self.project.compare(periods=periods, units=units, reader=self._cache, progress=self._progress)
-        write_new(self.project.folder / "reports" / COMPARISON, [found.to_csv(index=False).encode()], overwrite=True)
+        write_new(self.project.folder / "reports" / COMPARISON, [as_csv(found).encode()], overwrite=True)
         return {"sentence": compared_in_words(found), "tags": plain(found)}
 
     def past(self, model: str, rules: Mapping[str, Any]) -> dict[str, Any]:
@@ -147,7 +148,7 @@ class Desk:
     def _model(self, name: str) -> Path:
         found = next((each for each in self.project.models if each.name == name), None)
         if found is None:
-            raise ProjectError(f"There is no model {name!r:.80}.")
+            raise RefusedError(f"There is no model {name!r:.80}.")
         return found
 
     def test_input(self, asset: AssetOptions, posted: str | None = None) -> dict[str, Any]:

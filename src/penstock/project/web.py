@@ -44,13 +44,14 @@ from penstock.live.web import (
     is_loopback,
     make_server,
 )
-from penstock.project.folder import Project, ProjectError
+from penstock.options import FitOptions, described
+from penstock.project.folder import STORE, Project
 from penstock.project.notebook import live_files
 from penstock.project.tasks import COMPARISON, EXPORTS
 from penstock.project.uploads import UploadLimits, receive
 from penstock.project.worker import Task, Worker
 
-_UPLOADS = "/api/upload/"
+_UPLOAD = "/api/upload"
 _SCRIPT = "text/javascript"
 _PAGE = {
     "/": ("project/templates/open.html", "text/html"),
@@ -66,6 +67,7 @@ _REPORT_HEADERS = {
     "cross-origin-opener-policy": "unsafe-none",
 }
 _MOST_TICKETS = 20
+_CHANGED = {name for name, _, option in described(FitOptions) if option.kind is not Path and name != "query"}
 _SOURCES = ("input", "mqtt", "kafka", "opcua")
 _log = logging.getLogger("penstock.open")
 
@@ -127,7 +129,7 @@ class ProjectApi:
             "live": self._live_state(),
             "roles": list(ROLES),
             "reasons": list(REASONS),
-            "user": getpass.getuser(),
+            "user": _user(),
             "paths": is_loopback(self.options.host),
         }
 
@@ -152,12 +154,12 @@ class ProjectApi:
         models = {each.name: each for each in self.project.models}
         model = models.get(str(given.get("model", "")))
         if model is None:
-            raise ProjectError("Fit a model first: it is what rows are scored with.")
+            raise RefusedError("Fit a model first: it is what rows are scored with.")
         source: dict[str, Any] = {key: str(given[key]).strip() for key in _SOURCES if given.get(key)}
         if "input" in source:
             source["input"] = self.path(source["input"])
         elif source and not is_loopback(self.options.host):  # others must not make this machine connect to anything
-            raise ProjectError("Addresses are taken only if the page is open to this machine alone.")
+            raise RefusedError("Addresses are taken only if the page is open to this machine alone.")
         nodes = given.get("opcua_nodes") or ()
         if "opcua" in source:
             source["opcua_nodes"] = tuple(text for each in nodes if (text := str(each).strip()))
@@ -167,16 +169,16 @@ class ProjectApi:
         """Return the options of a live service of this project, from what the page says."""
         name, rules = str(given.get("name", "")).strip(), AlarmRules(**given.get("rules", {}))
         assets = {name: self.asset_options(given)}
-        store = self.project.folder / "live.db"
+        store = self.project.folder / STORE
         options = ServeOptions(store=store, port=int(given.get("port") or 8640), assets=assets, rules=rules)
         options.check()
         return options
 
     def path(self, text: str) -> Path:
-        """Return the path of a file; ProjectError for one outside the project, if others than this machine may ask."""
+        """Return the path of a file; RefusedError for one outside the project, if others than this machine may ask."""
         path = self.project.folder / text
         if not (is_loopback(self.options.host) or path.resolve().is_relative_to(self.project.folder.resolve())):
-            raise ProjectError("Files outside the project are read only if the page is open to this machine alone.")
+            raise RefusedError("Files outside the project are read only if the page is open to this machine alone.")
         return path
 
     def start_live(self, given: Mapping[str, Any]) -> dict[str, str]:
@@ -205,6 +207,13 @@ def _label(label: Any) -> dict[str, Any]:
     return {name: getattr(label, name) for name in ("id", "subject", "reason", "comment", "who", "since", "until")}
 
 
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a number without a name, as in a container
+        return "somebody"
+
+
 def _work(task: Task) -> dict[str, Any]:
     return {"what": task.what, "stage": task.stage, "seconds": round(time.time() - task.started, 1)}
 
@@ -212,11 +221,21 @@ def _work(task: Task) -> dict[str, Any]:
 async def _body(request: Request) -> dict[str, Any]:
     try:
         found = await request.json()
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
         raise RefusedError("The body must be an object of JSON.")
     return found
+
+
+def _keep_failures(project: Project, name: str, content: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "failures.csv"
+        path.write_bytes(content)
+        try:
+            project.set_failures(path)
+        except ValueError as error:
+            raise RefusedError(str(error).removeprefix("failures: ").replace(str(path), name[:100])) from None
 
 
 Command = Callable[[ProjectApi, dict[str, Any]], Any]
@@ -225,9 +244,9 @@ Command = Callable[[ProjectApi, dict[str, Any]], Any]
 def _use(api: ProjectApi, given: dict[str, Any]) -> None:
     path = str(given.get("path", "")).strip().strip("\"'")
     if not is_loopback(api.options.host):
-        raise ProjectError("Paths are taken only from this machine: upload the file.")
+        raise RefusedError("Paths are taken only from this machine: upload the file.")
     if not path:
-        raise ProjectError("Give a path, such as /data/plant.csv, or a database, sql:sqlite:///plant.db.")
+        raise RefusedError("Give a path, such as /data/plant.csv, or a database, sql:sqlite:///plant.db.")
     api.project.use(path if is_address(path) else str(Path(path).expanduser()))
     api.run("look")
 
@@ -249,8 +268,9 @@ def _remove(api: ProjectApi, given: dict[str, Any]) -> None:
 
 
 def _change(api: ProjectApi, given: dict[str, Any]) -> None:
-    if "source" in given or "units" in given:
-        raise ProjectError("Sources are chosen in the first step.")
+    for name in given:
+        if name not in _CHANGED:
+            raise RefusedError(f"{name!r:.60} is not changed here. Sources are chosen in the first step.")
     api.project.change(**given)
     api.run("look")
 
@@ -275,7 +295,7 @@ def _set_label(api: ProjectApi, given: dict[str, Any]) -> None:
     if incident is None or document.get("key") != given.get("key"):
         raise RefusedError("The incidents have changed meanwhile. Load the page again.", 409)
     made = api.project.label(
-        incident, str(given.get("reason")), str(given.get("who") or getpass.getuser()), str(given.get("comment", ""))
+        incident, str(given.get("reason")), str(given.get("who") or _user()), str(given.get("comment", ""))
     )
     incident["label"] = _label(made)
     api.project.write_json("findings", document)
@@ -283,7 +303,7 @@ def _set_label(api: ProjectApi, given: dict[str, Any]) -> None:
 
 def _take_back(api: ProjectApi, given: dict[str, Any]) -> None:
     identity = str(given.get("id"))
-    api.project.take_back(identity, getpass.getuser())
+    api.project.take_back(identity, _user())
     document = api.project.read_json("findings")
     for each in (document or {}).get("incidents", []):
         if each["label"] is not None and each["label"]["id"] == identity:
@@ -362,8 +382,8 @@ def guarded(run: Callable[[Request], Awaitable[Any]]) -> Callable[[Request], Awa
             return found if isinstance(found, Response) else PlainJson({} if found is None else found)
         except RefusedError as error:
             return error_response(error, request.scope)
-        except (ValueError, OSError, TypeError, LookupError) as error:
-            return error_response(RefusedError(str(error).strip("'\""), 422), request.scope)
+        except (ValueError, OSError, TypeError, LookupError, OverflowError) as error:
+            return error_response(RefusedError(str(error).strip("'\"")), request.scope)
         except Exception as error:
             return error_response(error, request.scope)
 
@@ -390,17 +410,12 @@ def create_app(api: ProjectApi) -> Starlette:
         return await run_in_threadpool(_COMMANDS[name], api, await _body(request))
 
     async def upload(request: Request) -> Any:
-        name, kind = request.query_params.get("name", ""), request.path_params["kind"]
-        if kind == "data":
-            limits = api.options.uploads
-            return {"names": await receive(api.project.folder / "data", name, request.stream(), limits)}
-        if kind != "failures":
-            raise RefusedError("There is no such upload.", 404)
-        content = b"".join([piece async for piece in request.stream()])
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "failures.csv"
-            path.write_bytes(content)
-            await run_in_threadpool(api.project.set_failures, path)
+        name, limits = request.query_params.get("name", ""), api.options.uploads
+        return {"names": await receive(api.project.folder / "data", name, request.stream(), limits)}
+
+    async def failures(request: Request) -> Any:
+        name, content = request.query_params.get("name", "The log"), await request.body()
+        await run_in_threadpool(_keep_failures, api.project, name, content)
         return {"failures": len(api.project.failures)}
 
     async def file(request: Request) -> Any:
@@ -432,7 +447,8 @@ def create_app(api: ProjectApi) -> Starlette:
         Route("/api/state", guarded(state)),
         Route("/api/results/{name}", guarded(document)),
         Route("/api/do/{name}", guarded(command), methods=["POST"]),
-        Route(f"{_UPLOADS}{{kind}}", guarded(upload), methods=["POST"]),
+        Route(_UPLOAD, guarded(upload), methods=["POST"]),
+        Route("/api/failures", guarded(failures), methods=["POST"]),
         Route("/api/files/{kind}/{name}", guarded(file)),
         Route("/shown/{ticket}", shown),
     ]
@@ -465,7 +481,7 @@ class ProjectServer:
         self.address = f"http://{host}:{self._socket.getsockname()[1]}/"
         self.token = secrets.token_urlsafe(32)
         self.api = ProjectApi(project, self.options)
-        limits = Limits(uploads=_UPLOADS, upload_bytes=self.options.uploads.file_bytes)
+        limits = Limits(uploads=_UPLOAD, upload_bytes=self.options.uploads.file_bytes)
         tokens = [("owner", "engineer", hash_token(self.token))]
         self._server = make_server(Guard(create_app(self.api), lambda: tokens, web, limits), web, limits)
         self._thread: threading.Thread | None = None

@@ -194,10 +194,10 @@ async function upload(files) {
   await refresh();
 }
 
-function uploadOne(file, progress, kind = "data") {
+function uploadOne(file, progress, place = "upload") {
   return new Promise((done, fail) => {
     const request = new XMLHttpRequest();
-    request.open("POST", "/api/upload/" + kind + "?name=" + encodeURIComponent(file.name));
+    request.open("POST", "/api/" + place + "?name=" + encodeURIComponent(file.name));
     for (const [name, value] of Object.entries(headers({ "penstock-command": "1" }))) request.setRequestHeader(name, value);
     request.upload.addEventListener("progress", (event) => progress(event.loaded));
     request.addEventListener("load", () => {
@@ -639,8 +639,13 @@ async function startLive(event) {
   if (!answer) return;
   for (const name of ["command", "toml", "unit"]) $("live-" + name).textContent = answer[name];
   if ($("live-kind").value !== "http") return;
-  const address = page.state.live.url + "api/v1/assets/" + encodeURIComponent($("live-name").value) + "/samples", quoted = "'" + $("live-text").value.replaceAll("'", "'\\''") + "'";
-  tell(["Post rows there, for instance by:", make("pre", {}, null, "curl -H 'content-type: application/json' --data " + quoted + " " + address)]);
+  const address = page.state.live.url + "api/v1/assets/" + encodeURIComponent($("live-name").value) + "/samples";
+  tell(["Post rows there, for instance by:", make("pre", {}, null, "curl -H 'content-type: application/json' --data " + shellText($("live-text").value) + " " + shellText(address))]);
+}
+
+// A text as a shell takes it.
+function shellText(text) {
+  return "'" + text.replaceAll("'", "'\\''") + "'";
 }
 
 // 6 Keep.
@@ -648,7 +653,7 @@ async function startLive(event) {
 function drawKeep() {
   const { state } = page;
   $("keep-folder").textContent = state.folder;
-  $("keep-command").textContent = "cd '" + state.folder + "'\npenstock detect --config penstock.toml --report report.html";
+  $("keep-command").textContent = "cd " + shellText(state.folder) + "\npenstock detect --config penstock.toml --report report.html";
   if (!$("exports").children.length) {
     fill($("exports"), EXPORTS.map(([kind, text, name]) => {
       const item = make("li", {});
