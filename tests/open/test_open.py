@@ -166,8 +166,15 @@ def test_wrong_settings_are_refused(tmp_path):
     (tmp_path / "penstock.toml").write_text("time-zone = 'x'")
     with pytest.raises(RefusedError, match="no option of a project"):
         _ = project.settings
-    with pytest.raises(RefusedError):
-        project.add_period("label", "2024..2025")
+    for kind, period in [
+        ("label", "2024..2025"),
+        ("train_periods", "gestern..heute"),
+        ("train_periods", "2024-05-03..2024-05-01"),
+        ("exclude_periods", ".."),
+        ("exclude_periods", "2024-05-03"),
+    ]:
+        with pytest.raises(RefusedError):
+            project.add_period(kind, period)
     with pytest.raises(RefusedError, match="no file"):
         project.use(str(tmp_path / "nothing.csv"))
 
@@ -181,6 +188,20 @@ def test_scoring_again_reads_nothing_again(project):
     assert project.read_json("findings")["key"] == project.key
     project.change(timezone="UTC")
     assert done(desk, "detect")["reads"] == 2
+
+
+def test_periods_are_understood_as_people_write_them(project):
+    project.add_period("train_periods", "01.05.2024 .. 3.5.2024 14:20")
+    project.add_period("train_periods", "2024-05-04..2024-05-04T12:00")
+    project.add_period("exclude_periods", "..10")
+    assert project.settings["train_periods"] == ["2024-05-01..2024-05-03T14:20:00", "2024-05-04..2024-05-04T12:00"]
+    assert project.settings["exclude_periods"] == ["..10"]
+
+
+def test_models_are_numbered_on_when_one_is_gone(project):
+    first, second = project.fit(), project.fit()
+    first.unlink()
+    assert (second.name, project.fit().name) == ("unit1-2.penstock", "unit1-3.penstock")
 
 
 def test_a_label_does_not_fit_again(project):

@@ -168,7 +168,7 @@ class FitPlan:
             good = _without_known_faults(good, table, self.known)
         if excluded.any():
             candidates = candidates.only(~excluded)
-        checks = check_table(candidates, progress, good[~excluded])
+        checks = check_table(candidates, progress, good[~excluded], options.checker)
         detector, chosen = self._choose_detector(table)
         can = Abilities.of(detector)
         checks = give_roles(checks, candidates, self.roles, as_names(options.drivers), recognise=can.takes_drivers)
@@ -376,7 +376,7 @@ def look(source: Any, **given: Any) -> DataSummary:
         Columns.
     label, fault_values, unknown_values, failures, group, since, until, exclude_periods : as in `detect`
         Rows, and what is known of them.
-    reader : as in `detect`
+    reader, checker : as in `detect`
     timezone, day_first, time_format, names, separator, decimal, thousands, missing : as in `detect`
         How the text is written.
     encoding, sheet, query, max_bytes, step, hold : as in `detect`
@@ -485,6 +485,8 @@ def detect(source: Any, **given: Any) -> Findings:
     reader : callable, optional
         How a source is read, called with the arguments of `penstock.io.read_table`, which is the default. A cache of
         tables goes here.
+    checker : callable, optional
+        How columns are checked, called with a table and its rows to learn from, as `penstock.columns.check_columns`.
     progress : callable, optional
         Called with the name of each stage that begins. None: the logger "penstock.detect" gets it at level INFO.
     timezone, day_first, time_format, names, separator, decimal, thousands : as in `penstock.io.read_table`
@@ -537,7 +539,7 @@ def fit_model(source: Any, **given: Any) -> Model:
         Columns.
     since, until, exclude_periods, train_until, train_rule, train_periods, modes, skip_modes, settle : as in `detect`
         Rows.
-    labels, failures, reader : as in `detect`
+    labels, failures, reader, checker : as in `detect`
         What is known of rows: known faults are not fitted to.
     timezone, day_first, time_format, names, separator, decimal, thousands, missing : as in `detect`
         How the text is written.

@@ -158,7 +158,14 @@ class Project:
 
     def add_period(self, kind: str, period: str) -> None:
         """Add a period "START..END": kind "train_periods" (learn from it) or "exclude_periods" (leave it out)."""
-        self._periods(kind, lambda periods: [*periods, period] if period not in periods else periods)
+        first, dots, last = (each.strip() for each in period.partition(".."))
+        ends = [_as_moment(each) for each in (first, last)]
+        if not dots or not any(ends):
+            raise RefusedError(f"A period is written START..END; got {period!r:.100}.")
+        if all(ends) and _is_later(*ends):
+            raise RefusedError(f"The period ends ({last:.40}) before it begins ({first:.40}).")
+        made = "..".join(ends)
+        self._periods(kind, lambda periods: [*periods, made] if made not in periods else periods)
 
     def remove_period(self, kind: str, period: str) -> None:
         """Remove a period."""
@@ -388,6 +395,23 @@ def table_of(source: str | list[str], options: LookOptions) -> Table:
     """Return a table as `look` and `detect` read it."""
     plan = FitPlan.of(options)
     return plan.used.take(plan.reading.read(source, plan.progress, reader=options.reader))[0]
+
+
+def _as_moment(text: str) -> str:
+    """Return a time in one form, a row number as it is; 31.5.2024 is understood."""
+    try:
+        return read_failures([(text, text, "")])[0].start if text else ""
+    except ValueError:
+        message = (
+            f"{text!r:.60} is not a time. Write it like 2024-05-31 13:40 or 31.5.2024; without times, a row number."
+        )
+        raise RefusedError(message) from None
+
+
+def _is_later(one: str, other: str) -> bool:
+    if one.isdigit() and other.isdigit():
+        return int(one) > int(other)
+    return one[: len(other)] > other[: len(one)]  # a day stands for all of it
 
 
 def _number_of(model: Path) -> int:

@@ -16,8 +16,7 @@ from penstock.project.folder import Project
 from penstock.project.notebook import notebook_json
 from penstock.project.results import (
     Cures,
-    FitCache,
-    TableCache,
+    Kept,
     error_document,
     findings_document,
     known_periods,
@@ -51,12 +50,8 @@ class Desk:
 
     def __init__(self, project: Project, progress: Callable[[str], None]) -> None:
         self.project, self._progress = project, progress
-        self._cache, self._fits, self._cures = TableCache(), FitCache(), Cures()
+        self._kept, self._cures = Kept(), Cures()
         self._found: tuple[str, Findings] | None = None
-
-    @property
-    def _kept(self) -> dict[str, Any]:
-        return {"reader": self._cache, "fit_rows": self._fits, "progress": self._progress}
 
     def carry_out(self, what: str, given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         """Return ("done", answer), or ("failed", what is wrong and the options that may put it right)."""
@@ -79,9 +74,9 @@ class Desk:
     def look(self) -> dict[str, Any]:
         """Say what is understood, and keep it."""
         key = self.project.key
-        data = self.project.look(reader=self._cache, progress=self._progress)
-        assert self._cache.table is not None
-        document = look_document(data, self._cache.table, self._cures)
+        data = self.project.look(reader=self._kept.read, checker=self._kept.check, progress=self._progress)
+        assert self._kept.table is not None
+        document = look_document(data, self._kept.table, self._cures)
         self.project.write_json("look", {"key": key, **document})
         return {"key": key}
 
@@ -96,14 +91,14 @@ class Desk:
         document = findings_document(findings, self.project.labels, before)
         self.project.write_json("charts", {"key": key, **chart_data(findings)})
         self.project.write_json("findings", {"key": key, "source": findings.table.source, **document})
-        return {"key": key, "reads": self._cache.reads, "fits": self._fits.fits}
+        return {"key": key, "reads": self._kept.reads, "fits": self._kept.fits}
 
     def findings(self) -> Findings:
         """Return the findings with the settings as they are, computed if they are not known."""
         key = self.project.key
         if self._found is None or self._found[0] != key:
             self._found = None
-            self._found = key, self.project.detect(**self._kept)
+            self._found = key, self.project.detect(**self._kept.options(), progress=self._progress)
         return self._found[1]
 
     def export(self, kind: str) -> dict[str, Any]:
@@ -124,15 +119,15 @@ class Desk:
 
     def fit(self) -> dict[str, Any]:
         """Fit a model, and keep it as the next version."""
-        return {"name": self.project.fit(**self._kept).name}
+        return {"name": self.project.fit(**self._kept.options(), progress=self._progress).name}
 
     def table(self) -> Table:
         """Return the table that is read, as it is in memory if it has not changed."""
-        return self.project.table(reader=self._cache, progress=self._progress)
+        return self.project.table(reader=self._kept.read, progress=self._progress)
 
     def compare(self, periods: Sequence[str] = (), units: Sequence[str] = ()) -> dict[str, Any]:
         """Compare two periods, or two units, and keep the result in reports/."""
-        found = self.project.compare(periods=periods, units=units, reader=self._cache, progress=self._progress)
+        found = self.project.compare(periods=periods, units=units, reader=self._kept.read, progress=self._progress)
         write_new(self.project.folder / "reports" / COMPARISON, [as_csv(found).encode()], overwrite=True)
         return {"sentence": compared_in_words(found), "tags": plain(found)}
 

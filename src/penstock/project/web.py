@@ -48,7 +48,7 @@ from penstock.options import FitOptions, described
 from penstock.project.folder import STORE, Project
 from penstock.project.notebook import live_files
 from penstock.project.tasks import COMPARISON, EXPORTS
-from penstock.project.uploads import UploadLimits, receive
+from penstock.project.uploads import ENDINGS, UploadLimits, receive
 from penstock.project.worker import Task, Worker
 
 _UPLOAD = "/api/upload"
@@ -95,6 +95,7 @@ class ProjectApi:
         self.worker = Worker(project)
         self.last: dict[str, Task] = {}
         self.live: LiveServer | None = None
+        self._files: dict[str, str] = {}  # that run the live service for good
         self.tickets: list[str] = []  # that show the report without a token, as a new tab cannot send it
         self._live_lock = threading.Lock()
 
@@ -128,6 +129,7 @@ class ProjectApi:
             "results": {name: project.stamp_of(name) for name in ("look", "findings")},
             "live": self._live_state(),
             "roles": list(ROLES),
+            "endings": ENDINGS,
             "reasons": list(REASONS),
             "user": _user(),
             "paths": is_loopback(self.options.host),
@@ -147,7 +149,7 @@ class ProjectApi:
         problems = [each.text for each in list(live.service.problems.values())]
         rows = sum(each["row"] or 0 for each in states)
         counts = {"alarms": sum(alarms), "others": len(alarms) - sum(alarms)}
-        return {"url": live.url, "rows": rows, **counts, "problems": problems}
+        return {"url": live.url, "rows": rows, **counts, "problems": problems, "files": self._files}
 
     def asset_options(self, given: Mapping[str, Any]) -> AssetOptions:
         """Return the model and the source of rows that the page says."""
@@ -189,7 +191,7 @@ class ProjectApi:
             self._stop_live()
             live = LiveServer(replace(options, port=0 if given.get("port") is None else options.port))
             live.__enter__()
-            self.live = live
+            self.live, self._files = live, files
         return files
 
     def stop_live(self) -> None:

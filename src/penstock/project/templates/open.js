@@ -108,6 +108,12 @@ function fill(parent, children) {
   parent.replaceChildren(...children);
 }
 
+function asItem(child) {
+  const made = make("li", {});
+  made.append(child);
+  return made;
+}
+
 function row(cells, attributes = {}) {
   const made = make("tr", attributes);
   for (const cell of cells) {
@@ -138,7 +144,11 @@ function showError(box, error) {
 }
 
 function cureButton(cure) {
-  return button("Use " + cure.text.replace(/^--/, "").replaceAll("-", " "), () => act(() => send("change", { [cure.name]: cure.value })));
+  return button("Use " + cure.text.replace(/^--/, "").replaceAll("-", " "), () => change({ [cure.name]: cure.value }));
+}
+
+function change(settings) {
+  return act(() => send("change", settings));
 }
 
 function draw() {
@@ -167,26 +177,31 @@ function drawData() {
   });
   const others = settings.source.filter((each) => !uploads.some((file) => "data/" + file.name === each));
   items.push(...others.map((each) => make("li", {}, null, each)));
-  if (settings.source.length) items.push(button("What I understood of it", () => go("understood"), { class: "first" }));
+  if (settings.source.length) items.push(asItem(button("What I understood of it", () => go("understood"), { class: "first" })));
   const failed = ended.look && ended.look.error;
   if (failed && !page.state.work && settings.source.length) items.push(make("li", { class: "problem" }, null, failed.message));
   fill($("uploads"), items);
 }
 
 async function upload(files) {
-  const chosen = [...files].filter((file) => !/(^|\/)\./.test(file.webkitRelativePath || file.name));
-  if (!chosen.length) return;
+  const seen = [...files].filter((file) => !/(^|\/)\./.test(placeOf(file)));
+  const isTable = (file) => [".zip", ...page.state.endings].some((ending) => file.name.toLowerCase().endsWith(ending));
+  const chosen = seen.length > 1 ? seen.filter(isTable) : seen, others = seen.filter((file) => !chosen.includes(file)).map((file) => file.name);
+  if (!seen.length) return;
   const total = chosen.reduce((sum, file) => sum + file.size, 0) || 1;
   let before = 0;
   $("upload").hidden = false;
-  $("data-problem").textContent = "";
+  $("data-problem").textContent = others.length ? "No tables, left out: " + others.slice(0, 5).join(", ") + (others.length > 5 ? ", …" : "") + "." : "";
   try {
     for (const file of chosen) {
-      await uploadOne(file, (sent) => { $("upload").value = (before + sent) / total; });
+      const name = chosen.some((other) => other !== file && other.name === file.name) ? placeOf(file).replaceAll("/", "_") : file.name; // of two folders
+      await uploadOne(file, name, (sent) => { $("upload").value = (before + sent) / total; });
       before += file.size;
     }
-    await send("uploaded");
-    go("understood");
+    if (chosen.length) {
+      await send("uploaded");
+      go("understood");
+    }
   } catch (error) {
     $("data-problem").textContent = error.message;
   }
@@ -194,10 +209,15 @@ async function upload(files) {
   await refresh();
 }
 
-function uploadOne(file, progress, place = "upload") {
+// Where a file was in the folder that it came in.
+function placeOf(file) {
+  return (file.place || file.webkitRelativePath || file.name).replace(/^\//, "");
+}
+
+function uploadOne(file, name, progress, place = "upload") {
   return new Promise((done, fail) => {
     const request = new XMLHttpRequest();
-    request.open("POST", "/api/" + place + "?name=" + encodeURIComponent(file.name));
+    request.open("POST", "/api/" + place + "?name=" + encodeURIComponent(name));
     for (const [name, value] of Object.entries(headers({ "penstock-command": "1" }))) request.setRequestHeader(name, value);
     request.upload.addEventListener("progress", (event) => progress(event.loaded));
     request.addEventListener("load", () => {
@@ -217,7 +237,7 @@ async function filesOf(transfer) {
   if (!entries.length) return transfer.files;
   const found = [];
   const walk = async (entry) => {
-    if (entry.isFile) return found.push(await new Promise((done, fail) => entry.file(done, fail)));
+    if (entry.isFile) return found.push(Object.assign(await new Promise((done, fail) => entry.file(done, fail)), { place: entry.fullPath }));
     const reader = entry.createReader();
     for (;;) {
       const some = await new Promise((done, fail) => reader.readEntries(done, fail));
@@ -250,6 +270,7 @@ function drawLook() {
     const item = make("li", {});
     make("span", {}, item, "Please check: " + doubt.message);
     item.append(...doubt.cures.map(cureButton));
+    for (const cure of doubt.cures.filter((each) => typeof each.value === "boolean")) item.append(button("It is right so", () => change({ [cure.name]: !cure.value })));
     return item;
   }));
   const settings = state.settings;
@@ -358,7 +379,7 @@ function drawMarks() {
 
 function lengthOf(each) {
   if (!each.duration) return "one row";
-  return typeof each.start === "string" ? showDuration(each.duration * 1000) : showNumber(each.duration) + " rows";
+  return typeof each.start === "string" ? showDuration(each.duration * 1000) : showNumber(each.duration) + (each.duration === 1 ? " row" : " rows");
 }
 
 function drawIncidents() {
@@ -434,7 +455,12 @@ function drawCharts() {
     for (const i of charts.explorer.order.slice(0, 3)) addSensor(i);
   }
   page.chart.chart.set(content());
-  for (const chart of page.sensors.values()) chart.set({ ...chart.data, bands: markBands() });
+  for (const chart of page.sensors.values()) chart.set({ ...chart.data, bands: plainBands() });
+}
+
+// Above the curves of sensors there is no room for words.
+function plainBands() {
+  return markBands().map((band) => ({ ...band, label: "" }));
 }
 
 function markBands() {
@@ -473,7 +499,7 @@ function addSensor(i) {
     page.sensors.delete(i);
   }));
   const { places, begins } = page.levels[sensor.level];
-  chart.set({ series: [{ places, begins, values: unpackCurve(sensor.curve), color: HUES[page.sensors.size % HUES.length] }], bands: markBands() });
+  chart.set({ series: [{ places, begins, values: unpackCurve(sensor.curve), color: HUES[page.sensors.size % HUES.length] }], bands: plainBands() });
   page.sensors.set(i, chart);
 }
 
@@ -580,7 +606,8 @@ function drawLive() {
   fill(model, state.models.map((name) => make("option", { value: name }, null, name)));
   if (before !== state.models.length || !model.value) model.selectedIndex = state.models.length - 1;
   $("live-form").hidden = !state.models.length;
-  $("live-stop").hidden = !state.live;
+  $("live-stop").hidden = $("live-files").hidden = !state.live;
+  for (const name of ["command", "toml", "unit"]) $("live-" + name).textContent = state.live ? state.live.files[name] : "";
   if (!$("live-name").value) $("live-name").value = state.name.replace(/-project$/, "");
   if (!$("live-place").value && $("live-kind").value === "input") $("live-place").value = onlySource();
 }
@@ -598,6 +625,7 @@ function liveRules() {
 function liveSource() {
   const kind = $("live-kind").value, place = $("live-place").value;
   const source = { model: $("live-model").value };
+  if (kind !== "http" && !place.trim()) throw new Error("Say where rows will come from: " + PLACES[kind][0].toLowerCase() + ", such as " + PLACES[kind][1] + ".");
   if (kind === "opcua") return { ...source, opcua: place, opcua_nodes: $("live-text").value.split("\n").filter((line) => line.trim()) };
   return kind === "http" ? source : { ...source, [kind === "folder" ? "input" : kind]: place };
 }
@@ -635,10 +663,7 @@ async function testInput() {
 async function startLive(event) {
   event.preventDefault();
   const answer = await act(() => send("live", { name: $("live-name").value, rules: liveRules(), ...liveSource() }), "live-problem");
-  $("live-files").hidden = !answer;
-  if (!answer) return;
-  for (const name of ["command", "toml", "unit"]) $("live-" + name).textContent = answer[name];
-  if ($("live-kind").value !== "http") return;
+  if (!answer || $("live-kind").value !== "http") return;
   const address = page.state.live.url + "api/v1/assets/" + encodeURIComponent($("live-name").value) + "/samples";
   tell(["Post rows there, for instance by:", make("pre", {}, null, "curl -H 'content-type: application/json' --data " + shellText($("live-text").value) + " " + shellText(address))]);
 }
@@ -729,7 +754,7 @@ $("path-form").addEventListener("submit", async (event) => {
 $("how").addEventListener("submit", (event) => {
   event.preventDefault();
   const order = $("day-first").value;
-  act(() => send("change", { timezone: $("timezone").value || null, step: $("step").value || null, label: $("label-column").value || null, day_first: order === "" ? null : order === "true" }));
+  change({ timezone: $("timezone").value || null, step: $("step").value || null, label: $("label-column").value || null, day_first: order === "" ? null : order === "true" });
 });
 $("tag-search").addEventListener("input", drawTags);
 $("role").addEventListener("change", async () => {
@@ -762,7 +787,7 @@ $("mark-form").addEventListener("submit", async (event) => {
 $("choose-failures").addEventListener("click", () => $("failures-file").click());
 $("failures-file").addEventListener("change", async () => {
   const [file] = $("failures-file").files;
-  if (file) await act(() => uploadOne(file, () => {}, "failures"), "failures-problem");
+  if (file) await act(() => uploadOne(file, file.name, () => {}, "failures"), "failures-problem");
   $("failures-file").value = "";
 });
 $("no-failures").addEventListener("click", () => act(() => send("no-failures"), "failures-problem"));
