@@ -196,8 +196,7 @@ def test_files_are_taken_and_read(page, plant):
     body = {"key": findings["key"], "incident": 1, "reason": "fault", "who": "Ada", "comment": "<b>hot</b>"}
     assert page.ask("api/do/label", body)[0] == 200
     assert page.ask("api/do/label", {**body, "key": "old"})[0] == 409
-    state = json.loads(page.ask("api/state")[1])
-    assert [each["comment"] for each in state["labels"]] == ["<b>hot</b>"]
+    assert [each.comment for each in page.server.api.project.labels] == ["<b>hot</b>"]
     assert page.ask("api/failures?name=log.csv", b"start,end,text\n2024-05-05,2024-05-06,oil\n")[0] == 200
     assert page.ask("api/failures?name=log.csv", b"no log")[0] == 400
     assert json.loads(page.ask("api/state")[1])["failures"] == [

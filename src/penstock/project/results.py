@@ -26,6 +26,7 @@ from penstock.report import incident_records, plain
 
 _SPARK = 48  # points of the small curve of a tag
 _MOST_EVENTS = 100
+_MOST_UNITS = 100
 _MOST_KEPT = 4  # fits: one of each operating mode
 _FLAGS = {name: option.flags for name, _, option in described(FitOptions)}
 
@@ -162,11 +163,9 @@ def look_document(data: DataSummary, table: Table, cures: Cures) -> dict[str, An
         "doubts": [{"message": each.message, "cures": cures.of(each.message)} for each in data.doubts],
         "time": None if time is None else {**plain(asdict(time)), "step_in_words": duration_in_words(time.step)},
         "tags": [{**plain(asdict(tag)), "curve": _curve(table, tag.name)} for tag in data.tags],
-        "left_out": [plain(asdict(each)) for each in data.left_out],
         "plan": list(data.plan),
         "notes": [each.message for each in data.other_notes],
-        "roles": data.roles,
-        "sisters": units_of(table),
+        "sisters": units_of(table)[:_MOST_UNITS],
     }
 
 
@@ -185,27 +184,23 @@ def findings_document(findings: Findings, labels: Sequence[Label], before: Mappi
     incidents = sorted(incident_records(findings), key=lambda each: each["rank"])
     for each in incidents:
         said = _label_of(each, labels)
-        each["label"] = (
-            None if said is None else {name: getattr(said, name) for name in ("id", "reason", "comment", "who")}
-        )
+        each["label"] = None if said is None else label_document(said)
     has_events = not incidents and findings.verdict.kind != "nothing"  # of methods that know no causes
     events = findings.events.reset_index().sort_values("rank").head(_MOST_EVENTS) if has_events else None
     known = findings.assessment.agreement
     return {
         "verdict": plain(asdict(findings.verdict)),
-        "rows": len(findings.scores),
-        "scored": int(findings.rows.scored.sum()),
-        "fitted": int(findings.rows.fitted.sum()),
-        "self_scored": findings.assessment.self_scored,
-        "method": findings.assessment.method,
         "incidents": incidents,
-        "stretches": len(findings.assessment.stretches),
         "events": [] if events is None else plain(events),
         "warnings": [note.message for note in findings.notes if note.kind == NO_LONGER_FITS],
-        "doubts": [note.message for note in findings.data.doubts],
         "failures": None if known is None else _failures(findings),
         "changed": [] if before is None else what_changed(before["incidents"], incidents),
     }
+
+
+def label_document(label: Label) -> dict[str, Any]:
+    """Return what the page shows of what people said."""
+    return {name: getattr(label, name) for name in ("id", "reason", "comment", "who")}
 
 
 def _label_of(incident: Mapping[str, Any], labels: Sequence[Label]) -> Label | None:

@@ -16,7 +16,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from starlette.applications import Starlette
@@ -25,7 +24,6 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
-import penstock
 from penstock.columns import ROLES
 from penstock.explain import REASONS
 from penstock.io import is_address
@@ -47,18 +45,20 @@ from penstock.live.web import (
 from penstock.options import FitOptions, described
 from penstock.project.folder import STORE, Project
 from penstock.project.notebook import live_files
+from penstock.project.results import label_document
 from penstock.project.tasks import COMPARISON, EXPORTS
 from penstock.project.uploads import ENDINGS, UploadLimits, receive
 from penstock.project.worker import Task, Worker
 
 _UPLOAD = "/api/upload"
 _SCRIPT = "text/javascript"
+_SHARED = ("format", "view", "chart", "unpack", "overview")  # of the report
 _PAGE = {
     "/": ("project/templates/open.html", "text/html"),
     "/open.css": ("project/templates/open.css", "text/css"),
     "/open.js": ("project/templates/open.js", _SCRIPT),
     "/live.css": ("live/templates/live.css", "text/css"),
-    **{f"/{name}.js": (f"report/templates/{name}.js", _SCRIPT) for name in ("format", "view", "chart", "unpack")},
+    **{f"/{name}.js": (f"report/templates/{name}.js", _SCRIPT) for name in _SHARED},
 }
 # The report has its script in it: it may run that, as its own policy names it, and has no origin to ask anything of.
 _REPORT_HEADERS = {
@@ -74,13 +74,7 @@ _log = logging.getLogger("penstock.open")
 
 @dataclass(frozen=True)
 class OpenOptions:
-    """Where the page of a project listens, and how much it takes.
-
-    Examples
-    --------
-    >>> OpenOptions().host
-    '127.0.0.1'
-    """
+    """Where the page of a project listens, and how much it takes."""
 
     host: str = "127.0.0.1"
     port: int = 0
@@ -99,6 +93,11 @@ class ProjectApi:
         self.tickets: list[str] = []  # that show the report without a token, as a new tab cannot send it
         self._live_lock = threading.Lock()
 
+    @property
+    def is_local(self) -> bool:
+        """Whether this machine alone may ask: others must not read its files, nor make it connect to anything."""
+        return is_loopback(self.options.host)
+
     def close(self) -> None:
         """End the worker and the live service."""
         self.worker.close()
@@ -111,28 +110,26 @@ class ProjectApi:
             settings, key = project.settings, project.key
         except (ValueError, OSError) as error:
             settings, key, problem = {"source": []}, "", str(error)
-        ended = {name: task for name, task in self.last.items() if task.done.is_set()}
         running = self.worker.next
         return {
-            "version": penstock.__version__,
             "folder": str(project.folder),
             "name": project.name,
             "key": key,
             "problem": problem,
             "settings": settings,
             "uploads": project.uploads,
-            "labels": [_label(each) for each in project.labels],
             "failures": [vars(each) for each in project.failures],
             "models": [each.name for each in project.models],
-            "work": None if running is None else _work(running),
-            "ended": {name: {"error": task.error, "at": task.started} for name, task in ended.items()},
+            "work": running
+            and {"what": running.what, "stage": running.stage, "seconds": time.time() - running.started},
+            "ended": {name: {"error": task.error} for name, task in self.last.items() if task.done.is_set()},
             "results": {name: project.stamp_of(name) for name in ("look", "findings")},
             "live": self._live_state(),
             "roles": list(ROLES),
             "endings": ENDINGS,
             "reasons": list(REASONS),
             "user": _user(),
-            "paths": is_loopback(self.options.host),
+            "paths": self.is_local,
         }
 
     def run(self, what: str, **given: Any) -> Task:
@@ -153,18 +150,20 @@ class ProjectApi:
 
     def asset_options(self, given: Mapping[str, Any]) -> AssetOptions:
         """Return the model and the source of rows that the page says."""
-        models = {each.name: each for each in self.project.models}
-        model = models.get(str(given.get("model", "")))
+        model = next((each for each in self.project.models if each.name == given.get("model")), None)
         if model is None:
             raise RefusedError("Fit a model first: it is what rows are scored with.")
         source: dict[str, Any] = {key: str(given[key]).strip() for key in _SOURCES if given.get(key)}
         if "input" in source:
-            source["input"] = self.path(source["input"])
-        elif source and not is_loopback(self.options.host):  # others must not make this machine connect to anything
+            source["input"] = path = self.project.folder / source["input"]
+            if not (self.is_local or path.resolve().is_relative_to(self.project.folder)):
+                raise RefusedError("Files outside the project are read only if the page is open to this machine alone.")
+        elif source and not self.is_local:
             raise RefusedError("Addresses are taken only if the page is open to this machine alone.")
-        nodes = given.get("opcua_nodes") or ()
         if "opcua" in source:
-            source["opcua_nodes"] = tuple(text for each in nodes if (text := str(each).strip()))
+            source["opcua_nodes"] = tuple(
+                text for each in given.get("opcua_nodes") or () if (text := str(each).strip())
+            )
         return AssetOptions(model=model, **source)
 
     def serve_options(self, given: Mapping[str, Any]) -> ServeOptions:
@@ -175,13 +174,6 @@ class ProjectApi:
         options = ServeOptions(store=store, port=int(given.get("port") or 8640), assets=assets, rules=rules)
         options.check()
         return options
-
-    def path(self, text: str) -> Path:
-        """Return the path of a file; RefusedError for one outside the project, if others than this machine may ask."""
-        path = self.project.folder / text
-        if not (is_loopback(self.options.host) or path.resolve().is_relative_to(self.project.folder.resolve())):
-            raise RefusedError("Files outside the project are read only if the page is open to this machine alone.")
-        return path
 
     def start_live(self, given: Mapping[str, Any]) -> dict[str, str]:
         """Write live.toml, start the service in this process, and return how to run it for good."""
@@ -205,19 +197,11 @@ class ProjectApi:
             self.live = None
 
 
-def _label(label: Any) -> dict[str, Any]:
-    return {name: getattr(label, name) for name in ("id", "subject", "reason", "comment", "who", "since", "until")}
-
-
 def _user() -> str:
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # a number without a name, as in a container
         return "somebody"
-
-
-def _work(task: Task) -> dict[str, Any]:
-    return {"what": task.what, "stage": task.stage, "seconds": round(time.time() - task.started, 1)}
 
 
 async def _body(request: Request) -> dict[str, Any]:
@@ -245,7 +229,7 @@ Command = Callable[[ProjectApi, dict[str, Any]], Any]
 
 def _use(api: ProjectApi, given: dict[str, Any]) -> None:
     path = str(given.get("path", "")).strip().strip("\"'")
-    if not is_loopback(api.options.host):
+    if not api.is_local:
         raise RefusedError("Paths are taken only from this machine: upload the file.")
     if not path:
         raise RefusedError("Give a path, such as /data/plant.csv, or a database, sql:sqlite:///plant.db.")
@@ -299,19 +283,18 @@ def _set_label(api: ProjectApi, given: dict[str, Any]) -> None:
     made = api.project.label(
         incident, str(given.get("reason")), str(given.get("who") or _user()), str(given.get("comment", ""))
     )
-    incident["label"] = _label(made)
+    incident["label"] = label_document(made)
     api.project.write_json("findings", document)
 
 
 def _take_back(api: ProjectApi, given: dict[str, Any]) -> None:
     identity = str(given.get("id"))
     api.project.take_back(identity, _user())
-    document = api.project.read_json("findings")
-    for each in (document or {}).get("incidents", []):
+    document = api.project.read_json("findings") or {"incidents": []}
+    for each in document["incidents"]:
         if each["label"] is not None and each["label"]["id"] == identity:
             each["label"] = None
-    if document is not None:
-        api.project.write_json("findings", document)
+            api.project.write_json("findings", document)
 
 
 def _run(api: ProjectApi, given: dict[str, Any]) -> None:
@@ -422,11 +405,9 @@ def create_app(api: ProjectApi) -> Starlette:
 
     async def file(request: Request) -> Any:
         kind, name = request.path_params["kind"], request.path_params["name"]
-        known = {"model": [each.name for each in api.project.models], "report": [*EXPORTS.values(), COMPARISON]}.get(
-            kind, []
-        )
+        known = {"model": [each.name for each in api.project.models], "report": [*EXPORTS.values(), COMPARISON]}
         path = api.project.folder / f"{kind}s" / name
-        if name not in known or not path.exists():
+        if name not in known.get(kind, ()) or not path.exists():
             raise RefusedError("There is no such file.", 404)
         return FileResponse(path, filename=f"{api.project.name}-{name}" if kind == "report" else name)
 
@@ -513,9 +494,7 @@ class ProjectServer:
             time.sleep(0.005)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._server.should_exit = True
         assert self._thread is not None
         self._thread.join()

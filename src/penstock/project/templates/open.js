@@ -41,7 +41,7 @@ function send(name, body = {}) {
 
 // Runs a command, shows its error beside what was used, and what is there then.
 async function act(run, problem) {
-  if (problem) $(problem).textContent = "";
+  $(problem || "problems").replaceChildren();
   try {
     const answer = await run();
     await refresh();
@@ -62,13 +62,17 @@ function refresh() {
 
 async function load() {
   const state = page.state = await ask("state");
-  if (state.problem) $("problems").replaceChildren(make("p", { class: "notice bad" }, null, state.problem));
+  if (state.problem || page.problem) fill($("problems"), state.problem ? [make("p", { class: "notice bad" }, null, state.problem)] : []);
+  page.problem = state.problem;
   for (const name of ["look", "findings"]) {
     const stamp = state.results[name];
     if (page[name] && page[name].stamp === stamp) continue;
     page[name] = stamp && { ...await ask("results/" + name), stamp };
   }
   if (page.findings && (!page.charts || page.charts.key !== page.findings.key)) page.charts = await ask("results/charts");
+  const shown = JSON.stringify({ ...state, work: state.work && state.work.what });
+  if (shown === page.shown) return drawWork(); // what is drawn anew loses the focus
+  page.shown = shown;
   draw();
 }
 
@@ -108,10 +112,15 @@ function fill(parent, children) {
   parent.replaceChildren(...children);
 }
 
-function asItem(child) {
+function item(text, ...rest) {
   const made = make("li", {});
-  made.append(child);
+  if (text) make("span", {}, made, text);
+  made.append(...rest);
   return made;
+}
+
+function soft(text) {
+  return make("span", { class: "soft" }, null, text);
 }
 
 function row(cells, attributes = {}) {
@@ -151,7 +160,7 @@ function change(settings) {
   return act(() => send("change", settings));
 }
 
-function draw() {
+function drawWork() {
   const { state } = page, work = state.work;
   $("project").textContent = state.folder;
   $("work").classList.toggle("busy", Boolean(work));
@@ -159,6 +168,10 @@ function draw() {
   $("work-stage").textContent = work ? work.stage + " … " + Math.round(work.seconds) + " s" : stale ? "Changed since this was scored." : page.step === "data" || !page.look ? "Ready" : page.look.source + ": ready";
   $("cancel").hidden = !work;
   $("again").hidden = !stale;
+}
+
+function draw() {
+  drawWork();
   ({ data: drawData, understood: drawLook, findings: drawFindings, compare: drawCompare, live: drawLive, keep: drawKeep })[page.step]?.();
 }
 
@@ -168,16 +181,11 @@ function drawData() {
   const { uploads, settings, ended, paths } = page.state;
   $("path-form").hidden = !paths;
   $("uploads-head").hidden = !uploads.length && !settings.source.length;
-  const items = uploads.map((file) => {
-    const item = make("li", {});
-    make("span", {}, item, file.name);
-    make("span", { class: "soft" }, item, file.bytes < 1e6 ? showNumber(Math.ceil(file.bytes / 1e3)) + " kB" : showNumber(file.bytes / 1e6) + " MB");
-    item.append(button("Remove", () => act(() => send("remove", { name: file.name }), "data-problem")));
-    return item;
-  });
+  const size = (bytes) => (bytes < 1e6 ? showNumber(Math.ceil(bytes / 1e3)) + " kB" : showNumber(bytes / 1e6) + " MB");
+  const items = uploads.map((file) => item(file.name, soft(size(file.bytes)), button("Remove", () => act(() => send("remove", { name: file.name }), "data-problem"))));
   const others = settings.source.filter((each) => !uploads.some((file) => "data/" + file.name === each));
-  items.push(...others.map((each) => make("li", {}, null, each)));
-  if (settings.source.length) items.push(asItem(button("What I understood of it", () => go("understood"), { class: "first" })));
+  items.push(...others.map((each) => item(each)));
+  if (settings.source.length) items.push(item("", button("What I understood of it", () => go("understood"), { class: "first" })));
   const failed = ended.look && ended.look.error;
   if (failed && !page.state.work && settings.source.length) items.push(make("li", { class: "problem" }, null, failed.message));
   fill($("uploads"), items);
@@ -266,13 +274,8 @@ function drawLook() {
     parts.push("times: " + time.how);
   } else parts.push("without time");
   $("look-lead").textContent = parts.join("; ") + ".";
-  fill($("doubts"), look.doubts.map((doubt) => {
-    const item = make("li", {});
-    make("span", {}, item, "Please check: " + doubt.message);
-    item.append(...doubt.cures.map(cureButton));
-    for (const cure of doubt.cures.filter((each) => typeof each.value === "boolean")) item.append(button("It is right so", () => change({ [cure.name]: !cure.value })));
-    return item;
-  }));
+  const agree = (cures) => cures.filter((cure) => typeof cure.value === "boolean").map((cure) => button("It is right so", () => change({ [cure.name]: !cure.value })));
+  fill($("doubts"), look.doubts.map((doubt) => item("Please check: " + doubt.message, ...doubt.cures.map(cureButton), ...agree(doubt.cures))));
   const settings = state.settings;
   $("timezone").value = settings.timezone || "";
   $("step").value = settings.step || "";
@@ -368,13 +371,8 @@ function detect() {
 
 function drawMarks() {
   const words = { train_periods: "Learn from ", exclude_periods: "Left out: " };
-  const items = Object.keys(words).flatMap((kind) => (page.state.settings[kind] || []).map((period) => {
-    const item = make("li", {});
-    make("span", {}, item, words[kind] + period.replace("..", " until ").replaceAll("T", " "));
-    item.append(button("Remove", () => act(() => send("mark", { kind, period, remove: true }), "mark-problem")));
-    return item;
-  }));
-  fill($("marks"), items);
+  fill($("marks"), Object.keys(words).flatMap((kind) => (page.state.settings[kind] || []).map((period) => item(
+    words[kind] + period.replace("..", " until ").replaceAll("T", " "), button("Remove", () => act(() => send("mark", { kind, period, remove: true }), "mark-problem"))))));
 }
 
 function lengthOf(each) {
@@ -427,7 +425,7 @@ function bandOf(period, color, label) {
 }
 
 function drawCharts() {
-  const { charts, state } = page, record = charts.overview;
+  const { charts } = page;
   if (page.chart && page.chart.key !== charts.key) {
     for (const each of [page.chart.chart, ...page.sensors.values()]) each.remove();
     $("sensor-charts").replaceChildren();
@@ -436,8 +434,7 @@ function drawCharts() {
   }
   if (!page.chart) {
     page.clock = new Clock(charts.axis);
-    const edge = (record.extent[1] - record.extent[0]) * 0.008 || 1;
-    page.view = new TimeView([record.extent[0] - edge, record.extent[1] + edge], { least: (record.extent[1] - record.extent[0]) / Math.max(4, record.rows / 4) });
+    page.view = overviewView(charts.overview);
     page.levels = charts.explorer.levels.map((level) => ({ places: unpackPlaces(level.places), begins: level.begins }));
     page.scores = unpackCurve(charts.explorer.score);
     const chart = new TimeChart($("score-chart"), page.view, {
@@ -470,15 +467,9 @@ function markBands() {
 }
 
 function content() {
-  const { charts } = page, record = charts.overview, { places, begins } = page.levels[0];
-  const known = new Set(page.findings.incidents.filter((each) => each.label || each.known).map((each) => each.incident));
-  return {
-    series: [{ places, begins, values: page.scores, color: "--blue", width: 1.1 }],
-    levels: record.threshold === null ? [] : [{ value: record.threshold }],
-    bands: [...record.cases.map(([number, from, to]) => ({ from, to, key: number, label: String(number), color: known.has(number) ? "--ink-soft" : "--band" })), ...markBands()],
-    gaps: record.gaps.map(([from, to, label]) => ({ from, to, label })),
-    lanes: record.lanes.map((lane) => ({ name: lane.name, bands: lane.bands.map(([from, to, label, hue]) => ({ from, to, label, color: lane.name === "faults" ? "--fault" : hue < 0 ? "--missing" : "--m1" })) })),
-  };
+  const { places, begins } = page.levels[0], known = new Set(page.findings.incidents.filter((each) => each.label || each.known).map((each) => each.incident));
+  const shown = overviewContent(page.charts.overview, places, begins, page.scores, (number) => ({ color: known.has(number) ? "--ink-soft" : "--band" }));
+  return { ...shown, bands: [...shown.bands, ...markBands()] };
 }
 
 function addSensor(i) {
@@ -592,22 +583,20 @@ async function compare(event) {
 // 5 Go live.
 
 function drawLive() {
-  const { state } = page, fitting = state.work && state.work.what === "fit", ended = state.ended.fit;
-  $("live-lead").textContent = state.live ? "It runs: " + showNumber(state.live.rows) + " rows so far, " + state.live.alarms + (state.live.alarms === 1 ? " alarm" : " alarms") + " to be worked on" + (state.live.others ? ", and " + state.live.others + " about missing data or the model." : ".")
+  const { state } = page, { live } = state, fitting = state.work && state.work.what === "fit", ended = state.ended.fit;
+  $("live-lead").textContent = live ? "It runs: " + showNumber(live.rows) + " rows so far, " + live.alarms + (live.alarms === 1 ? " alarm" : " alarms") + " to be worked on" + (live.others ? ", and " + live.others + " about missing data or the model." : ".")
     : state.models.length ? "" : "First a model is fitted to the good periods of step 3, or to all rows; then it scores rows as they come.";
-  if (state.live) {
-    const link = make("a", { href: state.live.url, target: "_blank", rel: "noopener" }, null, "Open the live page");
-    $("live-lead").append(" ", link);
-    for (const text of state.live.problems) make("span", { class: "problem" }, $("live-lead"), text);
-  }
+  $("live-link").hidden = !live;
+  if (live) $("live-link").href = live.url;
+  $("live-problems").textContent = live ? live.problems.join(" ") : "";
   $("fit").disabled = Boolean(fitting) || !state.settings.source.length;
   $("fit-problem").textContent = ended && ended.error && !fitting ? ended.error.message : "";
-  const model = $("live-model"), before = model.options.length;
+  const model = $("live-model"), chosen = model.options.length === state.models.length ? model.value : state.models.at(-1); // a new one
   fill(model, state.models.map((name) => make("option", { value: name }, null, name)));
-  if (before !== state.models.length || !model.value) model.selectedIndex = state.models.length - 1;
+  model.value = chosen;
   $("live-form").hidden = !state.models.length;
-  $("live-stop").hidden = $("live-files").hidden = !state.live;
-  for (const name of ["command", "toml", "unit"]) $("live-" + name).textContent = state.live ? state.live.files[name] : "";
+  $("live-stop").hidden = $("live-files").hidden = !live;
+  for (const name of ["command", "toml", "unit"]) $("live-" + name).textContent = live ? live.files[name] : "";
   if (!$("live-name").value) $("live-name").value = state.name.replace(/-project$/, "");
   if (!$("live-place").value && $("live-kind").value === "input") $("live-place").value = onlySource();
 }
@@ -680,21 +669,11 @@ function drawKeep() {
   $("keep-folder").textContent = state.folder;
   $("keep-command").textContent = "cd " + shellText(state.folder) + "\npenstock detect --config penstock.toml --report report.html";
   if (!$("exports").children.length) {
-    fill($("exports"), EXPORTS.map(([kind, text, name]) => {
-      const item = make("li", {});
-      item.append(button("Download " + name, () => download(kind)));
-      if (kind === "report") item.append(button("Show it", () => showReport("keep-problem")));
-      make("span", { class: "soft" }, item, text);
-      return item;
-    }));
+    fill($("exports"), EXPORTS.map(([kind, text, name]) => item("", button("Download " + name, () => download(kind)),
+      ...(kind === "report" ? [button("Show it", () => showReport("keep-problem"))] : []), soft(text))));
   }
-  fill($("models"), state.models.map((name) => {
-    const item = make("li", {});
-    make("span", {}, item, name);
-    item.append(button("Download", () => fetchFile("model", name)));
-    return item;
-  }));
-  if (!state.models.length) make("li", { class: "soft" }, $("models"), "No model yet: step 5 fits one.");
+  fill($("models"), state.models.map((name) => item(name, button("Download", () => fetchFile("model", name)))));
+  if (!state.models.length) fill($("models"), [item("", soft("No model yet: step 5 fits one."))]);
 }
 
 async function download(kind) {
