@@ -55,9 +55,15 @@ if TYPE_CHECKING:
 SETTINGS, LABELS, FAILURES, LIVE, STORE = "penstock.toml", "labels.jsonl", "failures.csv", "live.toml", "live.db"
 _FOLDERS = ("data", "models", "reports", "results")
 _SOURCE = "source"
+
+
+def flag_of(option: Option, *, off: bool = False) -> str:
+    """Return an option as it is typed, such as --day-first; `off`: what turns it off."""
+    return max(option.flags.split("/")[-1 if off else 0].split(), key=len)
+
+
 _OPTIONS: dict[str, tuple[str, Option]] = {
-    max(option.flags.split("/")[0].split(), key=len).lstrip("-"): (name, option)
-    for name, _, option in described(FitOptions)
+    flag_of(option).lstrip("-"): (name, option) for name, _, option in described(FitOptions)
 }
 _KEYS = {name: key for key, (name, _) in _OPTIONS.items()}
 _OURS = ("labels", "failures")  # set whenever their files are there
@@ -168,7 +174,6 @@ class Project:
         self._periods(kind, lambda periods: [*periods, made] if made not in periods else periods)
 
     def remove_period(self, kind: str, period: str) -> None:
-        """Remove a period."""
         self._periods(kind, lambda periods: [each for each in periods if each != period])
 
     def _periods(self, kind: str, changed: Callable[[list[str]], list[str]]) -> None:
@@ -239,7 +244,6 @@ class Project:
         self.change(source=[f"data/{each['name']}" for each in self.uploads], units=None)
 
     def remove_upload(self, name: str) -> None:
-        """Remove a file that was uploaded."""
         if name not in [each["name"] for each in self.uploads]:
             raise RefusedError(f"There is no file {name!r:.100}.")
         (self.folder / "data" / name).unlink()
@@ -250,7 +254,6 @@ class Project:
         replace_file(self.folder / name, [memoryview(text.encode("utf-8"))], private=True)
 
     def write_json(self, name: str, document: Any) -> None:
-        """Keep a result for the page."""
         from penstock.report import as_json
 
         self.write_text(f"results/{name}.json", as_json(document))
@@ -304,7 +307,6 @@ class Project:
         return made
 
     def take_back(self, identity: str, who: str) -> None:
-        """Take back a label."""
         with self._lock:
             if identity not in [each.id for each in self.labels]:
                 raise RefusedError(f"There is no label {identity!r:.80}.")
@@ -312,7 +314,6 @@ class Project:
 
     @property
     def failures(self) -> tuple[Failure, ...]:
-        """The log of failures."""
         path = self.folder / FAILURES
         return read_failures(path) if path.exists() else ()
 
@@ -345,11 +346,9 @@ class Project:
         return compare_sources(self._source(), read, periods=periods, units=units)
 
     def look(self, **given: Any) -> DataSummary:
-        """Say what is understood of the data, as `penstock.look` does."""
         return look(self._source(), **self.options(only=LookOptions), **given)
 
     def detect(self, **given: Any) -> Findings:
-        """Find what is wrong, as `penstock.detect` does."""
         return detect(self._source(), **self.options(), **given)
 
     def fit(self, **given: Any) -> Path:
@@ -363,9 +362,14 @@ class Project:
 
     @property
     def models(self) -> list[Path]:
-        """The models, the oldest first."""
         numbered = [path for path in (self.folder / "models").iterdir() if _number_of(path)]
         return sorted(numbered, key=lambda path: (_number_of(path), path))
+
+    def model(self, name: Any) -> Path:
+        found = next((each for each in self.models if each.name == name), None)
+        if found is None:
+            raise RefusedError("Fit a model first: it is what rows are scored with.")
+        return found
 
     @property
     def name(self) -> str:

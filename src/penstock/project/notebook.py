@@ -11,7 +11,7 @@ from typing import Any
 
 from penstock.live.options import AlarmRules, AssetOptions, ServeOptions
 from penstock.options import LookOptions, described
-from penstock.project.folder import LIVE, Project, toml_value
+from penstock.project.folder import LIVE, Project, flag_of, toml_value
 
 _UNIT = """[Unit]
 Description=Penstock live monitoring of {name}
@@ -101,5 +101,5 @@ def _changed(options: Any, kind: type, project: Project) -> list[tuple[str, Any]
         if value != default and value not in (None, ()):
             if isinstance(value, Path) and value.is_relative_to(project.folder):
                 value = value.relative_to(project.folder)
-            found.append((max(option.flags.split("/")[0].split(), key=len).lstrip("-"), value))
+            found.append((flag_of(option).lstrip("-"), value))
     return found

@@ -21,14 +21,14 @@ from penstock.explain import FAULT, SENSOR_DEFECT, Label
 from penstock.io import Table, read_table
 from penstock.options import FitOptions, described
 from penstock.project.compare import units_of
-from penstock.project.folder import file_key
+from penstock.project.folder import file_key, flag_of
 from penstock.report import incident_records, plain
 
 _SPARK = 48  # points of the small curve of a tag
 _MOST_EVENTS = 100
 _MOST_UNITS = 100
 _MOST_KEPT = 4  # fits: one of each operating mode
-_FLAGS = {name: option.flags for name, _, option in described(FitOptions)}
+_KNOWN = {name: option for name, _, option in described(FitOptions)}
 
 
 class Kept:
@@ -126,12 +126,11 @@ class Cures:
             yield
 
     def _spell(self, name: str, value: object) -> str:
-        flags = _FLAGS.get(name, f"--{name.replace('_', '-')}").split("/")
-        flag = max(flags[-1 if value is False else 0].split(), key=len)
-        if value is None:
-            return flag
-        text = flag if isinstance(value, bool) else f"{flag} {value}"
-        if name in _FLAGS:
+        if name not in _KNOWN:
+            return f"--{name.replace('_', '-')}" + ("" if value is None or isinstance(value, bool) else f" {value}")
+        flag = flag_of(_KNOWN[name], off=value is False)
+        text = flag if value is None or isinstance(value, bool) else f"{flag} {value}"
+        if value is not None:
             self._known[text] = (name, value)
         return text
 
@@ -149,8 +148,8 @@ def error_document(error: BaseException, cures: Cures) -> dict[str, Any]:
     if isinstance(error, MemoryError):
         message = "There is not enough memory. Read fewer rows or columns."
     parameter = getattr(error, "parameter", None)
-    if isinstance(parameter, str) and message.startswith(parameter) and parameter in _FLAGS:
-        message = f"{max(_FLAGS[parameter].split('/')[0].split(), key=len)}{message.removeprefix(parameter)}"
+    if isinstance(parameter, str) and message.startswith(parameter) and parameter in _KNOWN:
+        message = f"{flag_of(_KNOWN[parameter])}{message.removeprefix(parameter)}"
     return {"message": message, "cures": cures.of(message)}
 
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from penstock.detection import Findings
-from penstock.io import Table
 from penstock.live.options import AlarmRules, AssetOptions
 from penstock.live.runtime import RefusedError
 from penstock.project.compare import compared_in_words
@@ -30,7 +28,6 @@ EXPORTS = {
     "incidents": "incidents.csv",
     "findings": "findings.csv",
     "workbook": "findings.xlsx",
-    "json": "findings.json",
     "notebook": "penstock.ipynb",
 }
 _log = logging.getLogger("penstock.open")
@@ -38,15 +35,7 @@ COMPARISON = "comparison.csv"
 
 
 class Desk:
-    """Carry out tasks on a project, with the last table and findings in memory.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> desk = Desk(Project(tempfile.mkdtemp()), lambda stage: None)
-    >>> desk.carry_out("look", {})
-    ('failed', {'message': 'There is no data yet. Drop a file, or give a path.', 'cures': []})
-    """
+    """Carry out tasks on a project, with the last table and findings in memory."""
 
     def __init__(self, project: Project, progress: Callable[[str], None]) -> None:
         self.project, self._progress = project, progress
@@ -66,7 +55,6 @@ class Desk:
             return "failed", {"message": message, "cures": []}
 
     def sample(self) -> dict[str, Any]:
-        """Use the sample plant."""
         self._progress("simulating the sample plant")
         self.project.add_sample()
         return {}
@@ -118,12 +106,7 @@ class Desk:
         return {"name": path.name}
 
     def fit(self) -> dict[str, Any]:
-        """Fit a model, and keep it as the next version."""
         return {"name": self.project.fit(**self._kept.options(), progress=self._progress).name}
-
-    def table(self) -> Table:
-        """Return the table that is read, as it is in memory if it has not changed."""
-        return self.project.table(reader=self._kept.read, progress=self._progress)
 
     def compare(self, periods: Sequence[str] = (), units: Sequence[str] = ()) -> dict[str, Any]:
         """Compare two periods, or two units, and keep the result in reports/."""
@@ -135,16 +118,10 @@ class Desk:
         """Say what a live service with this model and these rules would have done."""
         chosen = AlarmRules(**rules)
         chosen.check()
-        table = self.table()
+        table = self.project.table(reader=self._kept.read, progress=self._progress)
         marks = known_periods(self.project.labels, self.project.failures, table)
         self._progress("scoring row by row")
-        return past_alarms(table, self._model(model), chosen, marks)
-
-    def _model(self, name: str) -> Path:
-        found = next((each for each in self.project.models if each.name == name), None)
-        if found is None:
-            raise RefusedError(f"There is no model {name!r:.80}.")
-        return found
+        return past_alarms(table, self.project.model(model), chosen, marks)
 
     def test_input(self, asset: AssetOptions, posted: str | None = None) -> dict[str, Any]:
         """Read a source as the live service would, and return the first row as it was understood."""

@@ -26,13 +26,7 @@ _PIECE = 1 << 20
 
 @dataclass(frozen=True)
 class UploadLimits:
-    """How much may be uploaded.
-
-    Examples
-    --------
-    >>> UploadLimits().files
-    1000
-    """
+    """How much may be uploaded."""
 
     file_bytes: int = 4_000_000_000
     unpacked_bytes: int = 8_000_000_000  # of a zip

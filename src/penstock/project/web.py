@@ -99,7 +99,6 @@ class ProjectApi:
         return is_loopback(self.options.host)
 
     def close(self) -> None:
-        """End the worker and the live service."""
         self.worker.close()
         self.stop_live()
 
@@ -150,9 +149,7 @@ class ProjectApi:
 
     def asset_options(self, given: Mapping[str, Any]) -> AssetOptions:
         """Return the model and the source of rows that the page says."""
-        model = next((each for each in self.project.models if each.name == given.get("model")), None)
-        if model is None:
-            raise RefusedError("Fit a model first: it is what rows are scored with.")
+        model = self.project.model(given.get("model"))
         source: dict[str, Any] = {key: str(given[key]).strip() for key in _SOURCES if given.get(key)}
         if "input" in source:
             source["input"] = path = self.project.folder / source["input"]
@@ -376,7 +373,6 @@ def guarded(run: Callable[[Request], Awaitable[Any]]) -> Callable[[Request], Awa
 
 
 def create_app(api: ProjectApi) -> Starlette:
-    """Return the web application of a project."""
 
     async def state(request: Request) -> Any:
         return await run_in_threadpool(api.state)
