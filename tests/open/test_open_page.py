@@ -229,6 +229,7 @@ def test_a_german_export_and_every_kind_of_source(browser, server, tmp_path):
         page.click("#fit")
         page.wait_for_function("() => document.getElementById('live-model').options.length === 2")
         idle(page)
+        page.evaluate("refresh().then(draw)")
         assert page.input_value("#live-model") == "unit1-2.penstock"  # the newest
         page.select_option("#live-model", "unit1-1.penstock")
         page.evaluate("refresh().then(draw)")

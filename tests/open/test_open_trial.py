@@ -152,7 +152,7 @@ def test_the_first_row_of_mqtt(folder, tmp_path):
     settings.write_text(f"listener {port} 127.0.0.1\nallow_anonymous true\n")
     options = asset(folder, mqtt=f"mqtt://127.0.0.1:{port}/plant")
     with subprocess.Popen([MOSQUITTO, "-c", settings], stderr=subprocess.PIPE) as broker:
-        assert any(b"running" in line for line in broker.stderr)
+        assert any(line.rstrip().endswith(b"running") for line in broker.stderr)
         client = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2)
         client.connect("127.0.0.1", port)
         client.loop_start()

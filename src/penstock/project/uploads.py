@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import os
 import re
@@ -13,8 +14,6 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-
-from starlette.concurrency import run_in_threadpool
 
 from penstock.live.runtime import RefusedError
 
@@ -71,11 +70,11 @@ async def receive(folder: Path, name: str, pieces: AsyncIterator[bytes], limits:
                         _check_space(folder, limits)
                     file.write(piece)
                 file.flush()
-                await run_in_threadpool(os.fsync, file.fileno())
+                await asyncio.to_thread(os.fsync, file.fileno())
             if not written:
                 raise RefusedError(f"{name[:100]} is empty.")
             if is_zip:
-                return await run_in_threadpool(unpack, part, folder, limits)
+                return await asyncio.to_thread(unpack, part, folder, limits)
             part.replace(folder / target)
             return [target]
     except OSError as error:
