@@ -1,4 +1,4 @@
-"""Make the pictures of the report, of the live page and of `penstock open` in docs/images, of a simulated plant, in chromium.
+"""Make the pictures of the report, of the live page and of `penstock open` in docs/images, in chromium.
 
     .venv/bin/python tools/screenshots.py [FOLDER]
 
@@ -28,7 +28,7 @@ GOOD_UNTIL = "2015-09-12"
 
 
 def main() -> None:
-    """Write report-desktop.png, report-incident.png, report-explorer.png, report-phone.png, live-alarm.png and open-*.png."""
+    """Write report-desktop, -incident, -explorer and -phone, live-alarm, open-understood and -findings."""
     from playwright.sync_api import sync_playwright
 
     images = Path(sys.argv[1]) if len(sys.argv) > 1 else IMAGES
