@@ -1,4 +1,4 @@
-"""Make the pictures of the report and of the live page in docs/images, of a simulated plant, in chromium.
+"""Make the pictures of the report, of the live page and of `penstock open` in docs/images, in chromium.
 
     .venv/bin/python tools/screenshots.py [FOLDER]
 
@@ -19,6 +19,8 @@ import pandas as pd
 import penstock
 from penstock.live.options import AlarmRules, AssetOptions, ServeOptions
 from penstock.live.web import LiveServer
+from penstock.project import Project
+from penstock.project.web import ProjectServer
 from penstock.simulate import simulate_hydropower, write_plant
 
 IMAGES = Path(__file__).resolve().parent.parent / "docs" / "images"
@@ -26,7 +28,7 @@ GOOD_UNTIL = "2015-09-12"
 
 
 def main() -> None:
-    """Write report-desktop.png, report-incident.png, report-explorer.png, report-phone.png and live-alarm.png."""
+    """Write report-desktop, -incident, -explorer and -phone, live-alarm, open-understood and -findings."""
     from playwright.sync_api import sync_playwright
 
     images = Path(sys.argv[1]) if len(sys.argv) > 1 else IMAGES
@@ -56,6 +58,7 @@ def main() -> None:
         phone.wait_for_timeout(1000)
         phone.screenshot(path=images / "report-phone.png")
         picture_alarm(folder, browser, images)
+        picture_project(folder, browser, images)
         browser.close()
 
 
@@ -78,6 +81,33 @@ def picture_alarm(folder: Path, browser: Any, images: Path) -> None:
         page.locator("#alarm-chart canvas").first.wait_for()
         page.wait_for_timeout(1000)  # until it is drawn
         page.screenshot(path=images / "live-alarm.png")
+
+
+def picture_project(folder: Path, browser: Any, images: Path) -> None:
+    """Write open-understood.png and open-findings.png: the sample plant, with a good period marked with the mouse."""
+    with ProjectServer(Project(folder / "unit2")) as server:
+        page = browser.new_page(viewport={"width": 1280, "height": 760})
+        page.set_default_timeout(600_000)
+        page.goto(server.url)
+        page.click("#sample")
+        page.locator("#tags tr").nth(40).wait_for()
+        page.evaluate("document.getElementById('project').textContent = '~/unit2'")
+        page.screenshot(path=images / "open-understood.png")
+        page.set_viewport_size({"width": 1280, "height": 900})
+        page.click("#find")
+        page.locator("#incidents tr").first.wait_for()
+        page.locator("#cancel").wait_for(state="hidden")
+        box = page.locator("#score-chart").bounding_box()
+        assert box is not None
+        page.mouse.move(box["x"] + 200, box["y"] + 60)
+        page.mouse.down()
+        page.mouse.move(box["x"] + 420, box["y"] + 60, steps=5)
+        page.mouse.up()
+        page.click("button[value=train_periods]")
+        page.locator("#marks li").first.wait_for()
+        page.mouse.move(0, 0)
+        page.evaluate("document.getElementById('project').textContent = '~/unit2'")
+        page.screenshot(path=images / "open-findings.png")
 
 
 if __name__ == "__main__":

@@ -113,6 +113,7 @@ class ReadingOptions(SourceOptions):
     ] = ()
     progress: Callable[[str], None] | None = None
     reader: Callable[..., Any] | None = None
+    checker: Callable[..., Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

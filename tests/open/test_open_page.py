@@ -97,7 +97,7 @@ def test_a_reload_and_a_second_tab_lose_nothing(browser, server, tmp_path):
         page.locator("#incidents tr").first.wait_for()
         with opened(browser, server) as other:
             other.click("nav a[href='#findings']")
-            other.fill("#mark-from", "2024-05-02")
+            other.fill("#mark-from", "2.5.2024")  # as people write it
             other.fill("#mark-to", "2024-05-03")
             other.click("button[value=exclude_periods]")
             other.locator("#marks li").first.wait_for()
@@ -161,6 +161,7 @@ def test_the_sample_fits_a_phone_and_is_used_by_keyboard(browser, server):
         page.locator("nav a", has_text="What is wrong").focus()
         page.keyboard.press("Enter")
         page.locator("#incidents button").first.focus()
+        page.evaluate("refresh()")  # as it does every few seconds: the focus stays
         page.keyboard.press("Enter")
         page.locator("#label-dialog[open]").wait_for()
         page.keyboard.press("Escape")
@@ -225,6 +226,14 @@ def test_a_german_export_and_every_kind_of_source(browser, server, tmp_path):
         page.locator("#live-form").wait_for()
         page.click("#live-test")
         page.locator("#live-answer", has_text="2024-05-01 00:00").wait_for()
+        page.click("#fit")
+        page.wait_for_function("() => document.getElementById('live-model').options.length === 2")
+        idle(page)
+        page.evaluate("refresh().then(draw)")
+        assert page.input_value("#live-model") == "unit1-2.penstock"  # the newest
+        page.select_option("#live-model", "unit1-1.penstock")
+        page.evaluate("refresh().then(draw)")
+        assert page.input_value("#live-model") == "unit1-1.penstock"
         page.select_option("#live-kind", "http")
         page.click("#live-test")
         page.locator("#live-answer li", has_text="Öltemperatur [°C]: 50").wait_for()
@@ -250,21 +259,28 @@ def test_a_file_with_nothing_wrong(browser, server, tmp_path):
 
 
 def test_areas_with_three_clocks(browser, server, tmp_path):
-    frame = plant_frame()
-    times, paths = pd.to_datetime(frame["time"]), []
+    frame, folder = plant_frame(), tmp_path / "export"
+    times = pd.to_datetime(frame["time"])
     for name, columns, shift, every in (("a", ["load"], 0, 1), ("b", ["oil"], 180, 1), ("c", ["flow", "head"], 61, 2)):
         part = frame[columns].set_axis((times + pd.Timedelta(shift, "s")).rename("time"), axis=0)
-        paths.append(tmp_path / f"{name}.csv")
-        part.iloc[::every].to_csv(paths[-1])
+        (folder / name).mkdir(parents=True)
+        part.iloc[::every].to_csv(folder / name / "data.csv")
+    (folder / "read me.docx").write_text("no table")
     with opened(browser, server) as page:
-        drop(page, paths)
+        page.locator("#drop").wait_for()
+        page.set_input_files("#folder", folder)
         page.locator("#tags tr").nth(3).wait_for()
+        assert [each["name"] for each in server.api.project.uploads] == [
+            f"export_{name}_data.csv" for name in ("a", "b", "c")
+        ]
         assert "3 files" in page.inner_text("#look-lead")
         page.click("nav a[href='#live']")
         page.click("#fit")
         page.locator("#live-form").wait_for()
         page.click("#live-past")
         page.locator("#live-answer", has_text="With these rules: 1 alarm").wait_for()
+        page.click("#live-form button.first")  # of several files, none is known to grow
+        page.locator("#live-problem", has_text="Say where rows will come from").wait_for()
 
 
 def test_without_a_token_nothing_is_shown(browser, server):

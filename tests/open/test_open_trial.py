@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
 from pathlib import Path
 
@@ -152,15 +151,10 @@ def test_the_first_row_of_mqtt(folder, tmp_path):
     port, settings = free_port(), tmp_path / "mosquitto.conf"
     settings.write_text(f"listener {port} 127.0.0.1\nallow_anonymous true\n")
     options = asset(folder, mqtt=f"mqtt://127.0.0.1:{port}/plant")
-    with subprocess.Popen([MOSQUITTO, "-c", settings], stderr=subprocess.DEVNULL) as broker:
+    with subprocess.Popen([MOSQUITTO, "-c", settings], stderr=subprocess.PIPE) as broker:
+        assert any(line.rstrip().endswith(b"running") for line in broker.stderr)
         client = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2)
-        client.connect_timeout = 30
-        for _ in range(100):
-            try:
-                client.connect("127.0.0.1", port)
-                break
-            except ConnectionRefusedError:
-                time.sleep(0.1)
+        client.connect("127.0.0.1", port)
         client.loop_start()
         client.publish("plant", json.dumps(ROW), qos=1, retain=True).wait_for_publish(30)
         assert first_row(options)["readings"] == UNDERSTOOD
@@ -220,12 +214,11 @@ def test_live_toml_of_a_project_is_served(folder, tmp_path, capsys):
     with subprocess.Popen(serve, cwd=project.folder, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert "Watching pump" in process.stdout.readline()
-            for _ in range(600):
-                with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v1/alarms") as answer:
-                    alarms = [each for each in json.loads(answer.read()) if each["about"] == "alarm"]
-                if alarms:
-                    break
-                time.sleep(0.1)
+            service, alarms = f"http://127.0.0.1:{port}/api/v1", []
+            with urllib.request.urlopen(f"{service}/events") as events:
+                while not alarms and events.readline():  # asked again at each line
+                    with urllib.request.urlopen(f"{service}/alarms") as answer:
+                        alarms = [each for each in json.loads(answer.read()) if each["about"] == "alarm"]
         finally:
             process.send_signal(signal.SIGTERM)
     assert [each["asset"] for each in alarms] == ["pump"]

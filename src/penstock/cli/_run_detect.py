@@ -50,6 +50,7 @@ from penstock.report import (
     FINDINGS_ENDINGS,
     INCIDENTS_ENDINGS,
     SCORES_ENDINGS,
+    as_csv,
     as_json,
     check_ending,
     incident_records,
@@ -103,7 +104,7 @@ def run_compare(context: typer.Context) -> int:
         pairs = {name: context.params[name[:-1]] or () for name in ("periods", "units")}
         found = compare_sources(_source(context), read, **pairs)
         if path is not None:
-            write_new(path, [found.to_csv(index=False).encode()], overwrite=context.params["overwrite"])
+            write_new(path, [as_csv(found).encode()], overwrite=context.params["overwrite"])
     if context.params["json"]:
         print_text(as_json(plain(found)))
     elif not context.params["quiet"]:

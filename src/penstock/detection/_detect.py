@@ -26,7 +26,7 @@ def look(source: Any, **given: Any) -> DataSummary:
         Columns.
     label, fault_values, unknown_values, failures, group, since, until, exclude_periods : as in `detect`
         Rows, and what is known of them.
-    reader : as in `detect`
+    reader, checker : as in `detect`
     timezone, day_first, time_format, names, separator, decimal, thousands, missing : as in `detect`
         How the text is written.
     encoding, sheet, query, max_bytes, step, hold : as in `detect`
@@ -135,6 +135,8 @@ def detect(source: Any, **given: Any) -> Findings:
     reader : callable, optional
         How a source is read, called with the arguments of `penstock.io.read_table`, which is the default. A cache of
         tables goes here.
+    checker : callable, optional
+        How columns are checked, called with a table and its rows to learn from, as `penstock.columns.check_columns`.
     progress : callable, optional
         Called with the name of each stage that begins. None: the logger "penstock.detect" gets it at level INFO.
     timezone, day_first, time_format, names, separator, decimal, thousands : as in `penstock.io.read_table`
@@ -187,7 +189,7 @@ def fit_model(source: Any, **given: Any) -> Model:
         Columns.
     since, until, exclude_periods, train_until, train_rule, train_periods, modes, skip_modes, settle : as in `detect`
         Rows.
-    labels, failures, reader : as in `detect`
+    labels, failures, reader, checker : as in `detect`
         What is known of rows: known faults are not fitted to.
     timezone, day_first, time_format, names, separator, decimal, thousands, missing : as in `detect`
         How the text is written.

@@ -169,10 +169,10 @@ class ScoredPart:
     rows: IndexArray
     fitted: IndexArray | None  # as the detector saw them (node i of its tree is `fitted[i]`); None: of another table
 
-    @property
+    @cached_property
     def new(self) -> IndexArray:
         """Return the rows that were not fitted to."""
-        return self.rows if self.fitted is None else np.setdiff1d(self.rows, self.fitted)
+        return self.rows if self.fitted is None else self.rows[~np.isin(self.rows, self.fitted)]
 
 
 def reference_rows(rows: FloatArray, scores: FloatArray) -> FloatArray:
@@ -237,11 +237,12 @@ def rebuild(each: ScoredPart, values: FloatArray, expected: FloatArray) -> None:
     if not part.can.rebuilds:
         return
     if each.fitted is not None and part.can.over_time:
-        rows = np.union1d(rows, each.fitted)
+        rows = each.rows
     elif each.fitted is not None:
         expected[each.fitted] = part.detector.inverse_transform(part.detector.embedding_)
     if len(rows):
-        expected[rows] = part.expected(values[rows])
+        some = slice(None) if len(rows) == len(values) else rows  # no copy of a whole table
+        expected[some] = part.expected(values[some])
 
 
 class SimilarRows:

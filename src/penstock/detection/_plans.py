@@ -168,7 +168,7 @@ class FitPlan:
             good = _without_known_faults(good, table, self.known)
         if excluded.any():
             candidates = candidates.only(~excluded)
-        checks = check_table(candidates, progress, good[~excluded])
+        checks = check_table(candidates, progress, good[~excluded], options.checker)
         detector, chosen = self._choose_detector(table)
         can = Abilities.of(detector)
         checks = give_roles(checks, candidates, self.roles, as_names(options.drivers), recognise=can.takes_drivers)

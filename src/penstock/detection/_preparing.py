@@ -317,12 +317,17 @@ def input_columns(inputs: InputChoice, table: Table) -> Table:
     return replace(table, values=table.values[[name for name in wanted if name in table.values]])
 
 
-def check_table(table: Table, progress: Progress, fitted: BoolArray | None = None) -> tuple[ColumnReport, ...]:
+def check_table(
+    table: Table,
+    progress: Progress,
+    fitted: BoolArray | None = None,
+    checker: Callable[..., Sequence[ColumnReport]] | None = None,
+) -> tuple[ColumnReport, ...]:
     """Check the columns of a table; the rows `fitted` to, or all, decide what moves."""
     progress(f"checking {len(table.names):,} columns")
     if len(table.values) < 2:
         table = replace(table, time=None)  # a single stamp has no steps to check
-    return tuple(check_columns(table, fitted))
+    return tuple((checker or check_columns)(table, fitted))
 
 
 def _about_categories(table: Table, inputs: InputChoice, scored: BoolArray) -> list[Note]:

@@ -9,13 +9,13 @@ never knows more than the files, so that `penstock detect --config`, `fit` and `
 """
 
 from penstock.project.compare import compare_periods, compare_units, unit_tables, units_of
-from penstock.project.folder import Project, ProjectError, opened_project
+from penstock.project.folder import Project, opened_project
 from penstock.project.notebook import live_files, notebook_json
-from penstock.project.results import TableCache, what_changed
+from penstock.project.results import what_changed
 from penstock.project.trial import first_row, past_alarms
 from penstock.project.uploads import UploadLimits
 
 __all__ = [
-    "Project", "ProjectError", "TableCache", "UploadLimits", "compare_periods", "compare_units", "first_row",
+    "Project", "UploadLimits", "compare_periods", "compare_units", "first_row",
     "live_files", "notebook_json", "opened_project", "past_alarms", "unit_tables", "units_of", "what_changed",
 ]  # fmt: skip

@@ -25,28 +25,18 @@ _LEAST_STEP = 0.1  # of the usual range: a smaller step of a difference is none,
 
 
 def compare_periods(table: Table, first: str, second: str) -> pd.DataFrame:
-    """Say how tags differ between two periods, the one that differs most first.
+    """Say how tags differ between two periods, the one that differs most first: what a repair or a season changed.
 
-    Use it to see what a repair, a season or an overhaul changed. It compares the middles of each tag alone: that two
-    tags no longer fit together is found by `penstock.detect` with the first period as `train_periods`.
+    Each tag is compared alone: that two no longer fit together is found by `penstock.detect` with the first period as
+    `train_periods`.
 
-    Parameters
-    ----------
-    table : Table
-        Of `penstock.io.read_table`.
-    first, second : "START..END"
-        As in `exclude_periods` of `penstock.detect`.
+    first, second : "START..END", as in `exclude_periods` of `penstock.detect`.
 
-    Returns
-    -------
-    DataFrame
-        One row per tag with numbers: tag; the medians (first, second); change; apart, the change in units of the range
-        that nine tenths of the first period's readings lie in, NaN where that has no width; differs, whether the second
-        median is outside that range; since, of those that differ, the time (or row) from which readings are nearer to
-        the second median, None where the periods overlap.
+    Returns one row per tag with numbers: tag; the medians (first, second); change; apart, the change in units of the
+    range that nine tenths of the first period's readings lie in, NaN where that has no width; differs, whether the
+    second median is outside that range; since, of those that differ, the time (or row) from which readings are nearer
+    to the second median, None where the periods overlap.
 
-    Examples
-    --------
     >>> from penstock.io import read_table
     >>> table = read_table({"flow": [1.0, 2.0, 3.0, 7.0, 8.0, 9.0], "head": [5.0, 6.0, 7.0, 5.0, 6.0, 7.0]})
     >>> compare_periods(table, "0..2", "3..5")[["tag", "change", "differs", "since"]].values.tolist()
@@ -77,18 +67,8 @@ def compare_units(one: Table, other: Table) -> pd.DataFrame:
     another level, by more than it usually varies: `since` says when. It differs too, and did all the time, if the
     median of one unit is outside the range that nine tenths of the other's readings lie in.
 
-    Parameters
-    ----------
-    one, other : Table
-        Of `unit_tables`, or two tables of `penstock.io.read_table` with the same columns.
+    Returns what `compare_periods` does: the medians of the two units, since the difference moved if it did.
 
-    Returns
-    -------
-    DataFrame
-        As of `compare_periods`: first and second are medians of the two units, since the difference moved if it did.
-
-    Examples
-    --------
     >>> from penstock.io import read_table
     >>> times = [f"2024-05-01 {hour:02d}:00" for hour in range(12)]
     >>> one = read_table({"time": times, "oil": [40.0, 41.0] * 6})
@@ -121,8 +101,6 @@ def unit_tables(table: Table, first: str, second: str) -> tuple[Table, Table]:
 
     A unit is a value of the column of groups, or a word of tag names: "unit1" in unit1_oil and unit1.flow.
 
-    Examples
-    --------
     >>> from penstock.io import read_table
     >>> table = read_table({"unit1_oil": [1.0, 2.0], "unit2_oil": [3.0, 4.0], "level": [5.0, 6.0]})
     >>> [each.names for each in unit_tables(table, "unit1", "unit2")]

@@ -43,6 +43,7 @@ from penstock.detection import (
 from penstock.explain import Label, new_label_id, read_labels
 from penstock.io import ReadLog, Table, files_of, is_address
 from penstock.live.alarm_files import append_record
+from penstock.live.runtime import RefusedError
 from penstock.options import FitOptions, LookOptions, Option, described
 from penstock.project.compare import compare_sources
 from penstock.registry import did_you_mean
@@ -51,20 +52,22 @@ from penstock.storage import remove_leftovers, replace_file
 if TYPE_CHECKING:
     import pandas as pd
 
-SETTINGS, LABELS, FAILURES, LIVE = "penstock.toml", "labels.jsonl", "failures.csv", "live.toml"
+SETTINGS, LABELS, FAILURES, LIVE, STORE = "penstock.toml", "labels.jsonl", "failures.csv", "live.toml", "live.db"
 _FOLDERS = ("data", "models", "reports", "results")
 _SOURCE = "source"
+
+
+def flag_of(option: Option, *, off: bool = False) -> str:
+    """Return an option as it is typed, such as --day-first; `off`: what turns it off."""
+    return max(option.flags.split("/")[-1 if off else 0].split(), key=len)
+
+
 _OPTIONS: dict[str, tuple[str, Option]] = {
-    max(option.flags.split("/")[0].split(), key=len).lstrip("-"): (name, option)
-    for name, _, option in described(FitOptions)
+    flag_of(option).lstrip("-"): (name, option) for name, _, option in described(FitOptions)
 }
 _KEYS = {name: key for key, (name, _) in _OPTIONS.items()}
 _OURS = ("labels", "failures")  # set whenever their files are there
 _HEAD = "# A project of 'penstock open'. Here, 'penstock detect --config penstock.toml' does what its page does.\n"
-
-
-class ProjectError(ValueError):
-    """A project cannot be used so; the message says what to do."""
 
 
 class Project:
@@ -91,10 +94,20 @@ class Project:
         try:
             for name in _FOLDERS:
                 (self.folder / name).mkdir(parents=True, exist_ok=True)
+            self._refuse_links()
+            for name in ("", *_FOLDERS):
                 remove_leftovers(self.folder / name)
-            remove_leftovers(self.folder)
         except OSError as error:
-            raise ProjectError(f"{self.folder} cannot be a project: {error.strerror}.") from None
+            raise RefusedError(f"{self.folder} cannot be a project: {error.strerror}.") from None
+
+    def _refuse_links(self) -> None:
+        """Refuse a folder whose files are links, as one from a stranger may have: writing would go elsewhere."""
+        ours = [self.folder / name for name in (*_FOLDERS, SETTINGS, LABELS, FAILURES, LIVE, STORE)]
+        for path in (*ours, *(held for folder in ours[: len(_FOLDERS)] for held in folder.rglob("*"))):
+            if path.is_symlink():
+                raise RefusedError(
+                    f"{path} is a link; a project has files of its own. Remove it, or name another folder."
+                )
 
     # Settings.
 
@@ -107,12 +120,15 @@ class Project:
         try:
             given = tomllib.loads(path.read_text(encoding="utf-8"))
         except (ValueError, RecursionError) as error:
-            raise ProjectError(f"{path}: not TOML: {error}.") from None
+            raise RefusedError(f"{path}: not TOML: {error}.") from None
         source = given.pop(_SOURCE, [])
-        found: dict[str, Any] = {_SOURCE: [source] if isinstance(source, str) else source}
+        sources = [source] if isinstance(source, str) else source
+        if not isinstance(sources, list) or not all(isinstance(each, str) for each in sources):
+            raise RefusedError(f"{path}: source must be texts; got {source!r:.100}.")
+        found: dict[str, Any] = {_SOURCE: sources}
         for key, value in given.items():
             if key not in _OPTIONS:
-                raise ProjectError(f"{path}: {key!r:.60} is no option of a project.{did_you_mean(key, _OPTIONS)}")
+                raise RefusedError(f"{path}: {key!r:.60} is no option of a project.{did_you_mean(key, _OPTIONS)}")
             name, option = _OPTIONS[key]
             found[name] = _checked(value, option, f"{path}: {key}")
         return found
@@ -123,7 +139,7 @@ class Project:
             settings = self.settings
             for name, value in changes.items():
                 if name != _SOURCE and name not in _KEYS:
-                    raise ProjectError(f"{name!r:.60} is no option of a project.{did_you_mean(name, _KEYS)}")
+                    raise RefusedError(f"{name!r:.60} is no option of a project.{did_you_mean(name, _KEYS)}")
                 settings[name] = _checked(value, _OPTIONS[_KEYS[name]][1], name) if name != _SOURCE else value
             self._write({name: value for name, value in settings.items() if value not in (None, "", [], ())})
 
@@ -148,15 +164,21 @@ class Project:
 
     def add_period(self, kind: str, period: str) -> None:
         """Add a period "START..END": kind "train_periods" (learn from it) or "exclude_periods" (leave it out)."""
-        self._periods(kind, lambda periods: [*periods, period] if period not in periods else periods)
+        first, dots, last = (each.strip() for each in period.partition(".."))
+        ends = [_as_moment(each) for each in (first, last)]
+        if not dots or not any(ends):
+            raise RefusedError(f"A period is written START..END; got {period!r:.100}.")
+        if all(ends) and _is_later(*ends):
+            raise RefusedError(f"The period ends ({last:.40}) before it begins ({first:.40}).")
+        made = "..".join(ends)
+        self._periods(kind, lambda periods: [*periods, made] if made not in periods else periods)
 
     def remove_period(self, kind: str, period: str) -> None:
-        """Remove a period."""
         self._periods(kind, lambda periods: [each for each in periods if each != period])
 
     def _periods(self, kind: str, changed: Callable[[list[str]], list[str]]) -> None:
         if kind not in ("train_periods", "exclude_periods"):
-            raise ProjectError(f"A period is one of train_periods, exclude_periods; got {kind!r:.60}.")
+            raise RefusedError(f"A period is one of train_periods, exclude_periods; got {kind!r:.60}.")
         with self._lock:
             self.change(**{kind: changed(list(self.settings.get(kind, [])))})
 
@@ -194,7 +216,7 @@ class Project:
         """Read files, folders or addresses where they are."""
         for source in sources:
             if not is_address(source) and not Path(source).exists():
-                raise ProjectError(f"There is no file {source!r:.200}.")
+                raise RefusedError(f"There is no file {source!r:.200}.")
         kept = [source if is_address(source) else str(Path(source).resolve()) for source in sources]
         self.change(source=[os.path.relpath(each, self.folder) if self._is_inside(each) else each for each in kept])
 
@@ -222,18 +244,16 @@ class Project:
         self.change(source=[f"data/{each['name']}" for each in self.uploads], units=None)
 
     def remove_upload(self, name: str) -> None:
-        """Remove a file that was uploaded."""
         if name not in [each["name"] for each in self.uploads]:
-            raise ProjectError(f"There is no file {name!r:.100}.")
+            raise RefusedError(f"There is no file {name!r:.100}.")
         (self.folder / "data" / name).unlink()
         self.use_uploads()
 
     def write_text(self, name: str, text: str) -> None:
-        """Replace a file of the folder as a whole."""
-        replace_file(self.folder / name, [memoryview(text.encode("utf-8"))])
+        """Replace a file of the folder as a whole; its owner alone may read it, as an address may have a password."""
+        replace_file(self.folder / name, [memoryview(text.encode("utf-8"))], private=True)
 
     def write_json(self, name: str, document: Any) -> None:
-        """Keep a result for the page."""
         from penstock.report import as_json
 
         self.write_text(f"results/{name}.json", as_json(document))
@@ -287,15 +307,13 @@ class Project:
         return made
 
     def take_back(self, identity: str, who: str) -> None:
-        """Take back a label."""
         with self._lock:
             if identity not in [each.id for each in self.labels]:
-                raise ProjectError(f"There is no label {identity!r:.80}.")
+                raise RefusedError(f"There is no label {identity!r:.80}.")
             append_record(self.folder / LABELS, {"kind": "withdrawn", "id": identity, "who": who, "at": time.time()})
 
     @property
     def failures(self) -> tuple[Failure, ...]:
-        """The log of failures."""
         path = self.folder / FAILURES
         return read_failures(path) if path.exists() else ()
 
@@ -328,31 +346,30 @@ class Project:
         return compare_sources(self._source(), read, periods=periods, units=units)
 
     def look(self, **given: Any) -> DataSummary:
-        """Say what is understood of the data, as `penstock.look` does."""
         return look(self._source(), **self.options(only=LookOptions), **given)
 
     def detect(self, **given: Any) -> Findings:
-        """Find what is wrong, as `penstock.detect` does."""
         return detect(self._source(), **self.options(), **given)
 
     def fit(self, **given: Any) -> Path:
         """Fit a model, and keep it as the next version; return its path."""
         model: Model = fit_model(self._source(), **self.options(), **given)
         with self._lock:
-            path = self.folder / "models" / f"{self.name}-{len(self.models) + 1}.penstock"
+            last = max(map(_number_of, self.models), default=0)
+            path = self.folder / "models" / f"{self.name}-{last + 1}.penstock"
             model.save(path)
         return path
 
     @property
     def models(self) -> list[Path]:
-        """The models, the oldest first."""
-        number = re.compile(r".*-(\d+)\.penstock")
-        found = [
-            (int(match[1]), path)
-            for path in (self.folder / "models").iterdir()
-            if (match := number.fullmatch(path.name))
-        ]
-        return [path for _, path in sorted(found)]
+        numbered = [path for path in (self.folder / "models").iterdir() if _number_of(path)]
+        return sorted(numbered, key=lambda path: (_number_of(path), path))
+
+    def model(self, name: Any) -> Path:
+        found = next((each for each in self.models if each.name == name), None)
+        if found is None:
+            raise RefusedError("Fit a model first: it is what rows are scored with.")
+        return found
 
     @property
     def name(self) -> str:
@@ -362,19 +379,19 @@ class Project:
     def _source(self) -> str | list[str]:
         sources = self.sources
         if not sources:
-            raise ProjectError("There is no data yet. Drop a file, or give a path.")
+            raise RefusedError("There is no data yet. Drop a file, or give a path.")
         return sources[0] if len(sources) == 1 else sources
 
 
 @contextmanager
 def opened_project(folder: str | os.PathLike[str]) -> Iterator[Project]:
-    """Open a project that no other process has open; ProjectError if one has."""
+    """Open a project that no other process has open; RefusedError if one has."""
     from penstock.storage import lock
 
     project = Project(folder)
     with (project.folder / "results" / ".lock").open("ab") as file:
         if not lock(file.fileno()):
-            raise ProjectError(f"{project.folder} is open already, in another 'penstock open'.")
+            raise RefusedError(f"{project.folder} is open already, in another 'penstock open'.")
         yield project
 
 
@@ -382,6 +399,29 @@ def table_of(source: str | list[str], options: LookOptions) -> Table:
     """Return a table as `look` and `detect` read it."""
     plan = FitPlan.of(options)
     return plan.used.take(plan.reading.read(source, plan.progress, reader=options.reader))[0]
+
+
+def _as_moment(text: str) -> str:
+    """Return a time in one form, a row number as it is; 31.5.2024 is understood."""
+    try:
+        return read_failures([(text, text, "")])[0].start if text else ""
+    except ValueError:
+        message = (
+            f"{text!r:.60} is not a time. Write it like 2024-05-31 13:40 or 31.5.2024; without times, a row number."
+        )
+        raise RefusedError(message) from None
+
+
+def _is_later(one: str, other: str) -> bool:
+    if one.isdigit() and other.isdigit():
+        return int(one) > int(other)
+    return one[: len(other)] > other[: len(one)]  # a day stands for all of it
+
+
+def _number_of(model: Path) -> int:
+    """Return the number in the name of a model; 0 if it has none."""
+    match = re.fullmatch(r".*-(\d+)\.penstock", model.name)
+    return 0 if match is None else int(match[1])
 
 
 def file_key(source: str) -> Any:
@@ -412,18 +452,18 @@ def toml_value(value: Any) -> str:
 
 
 def _checked(value: Any, option: Option, place: str) -> Any:
-    """Return a setting as it is kept; ProjectError if it is of another kind."""
+    """Return a setting as it is kept; RefusedError if it is of another kind."""
     if value is None:
         return None
     if option.kind in ("names", "repeated", "values"):
         several = [value] if isinstance(value, str | int | float) else list(value)
         if not all(isinstance(each, str | int | float) for each in several):
-            raise ProjectError(f"{place} must be texts; got {value!r:.100}.")
+            raise RefusedError(f"{place} must be texts; got {value!r:.100}.")
         return [str(each) for each in several]
     if option.kind in (bool, int, float):
         if type(value) is not option.kind:
-            raise ProjectError(f"{place} must be {option.kind.__name__}; got {value!r:.100}.")
+            raise RefusedError(f"{place} must be {option.kind.__name__}; got {value!r:.100}.")
         return value
     if not isinstance(value, str | int | float | os.PathLike) or isinstance(value, bool):
-        raise ProjectError(f"{place} must be a text; got {value!r:.100}.")
+        raise RefusedError(f"{place} must be a text; got {value!r:.100}.")
     return str(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 from penstock.live.options import AlarmRules, AssetOptions, ServeOptions
 from penstock.options import LookOptions, described
-from penstock.project.folder import LIVE, Project, toml_value
+from penstock.project.folder import LIVE, Project, flag_of, toml_value
 
 _UNIT = """[Unit]
 Description=Penstock live monitoring of {name}
@@ -18,7 +19,7 @@ After=network-online.target
 
 [Service]
 WorkingDirectory={folder}
-ExecStart={program} serve --config {folder}/live.toml
+ExecStart="{program}" serve --config live.toml
 Restart=always
 RestartSec=2
 SuccessExitStatus=143
@@ -80,10 +81,16 @@ def live_files(project: Project, options: ServeOptions) -> dict[str, str]:
         lines += [f"{key} = {toml_value(value)}" for key, value in _changed(asset, AssetOptions, project)]
     text = "\n".join(lines) + "\n"
     project.write_text(LIVE, text)
-    program = Path(sys.executable).with_name("penstock")
-    folder = shlex.quote(str(project.folder))
-    unit = _UNIT.format(name=project.name, folder=project.folder, program=program)
-    return {"toml": text, "command": f"cd {folder} && penstock serve --config {LIVE}", "unit": unit}
+    # As systemd reads paths: % begins a name of its own, and a program is in quotes.
+    folder = str(project.folder).replace("%", "%%").replace("\n", " ")
+    program = str(Path(sys.executable).with_name("penstock")).replace("%", "%%")
+    program = re.sub(r'(["\\])', r"\\\1", program).replace("$", "$$")
+    unit = _UNIT.format(name=project.name, folder=folder, program=program)
+    return {
+        "toml": text,
+        "command": f"cd {shlex.quote(str(project.folder))} && penstock serve --config {LIVE}",
+        "unit": unit,
+    }
 
 
 def _changed(options: Any, kind: type, project: Project) -> list[tuple[str, Any]]:
@@ -94,5 +101,5 @@ def _changed(options: Any, kind: type, project: Project) -> list[tuple[str, Any]
         if value != default and value not in (None, ()):
             if isinstance(value, Path) and value.is_relative_to(project.folder):
                 value = value.relative_to(project.folder)
-            found.append((max(option.flags.split("/")[0].split(), key=len).lstrip("-"), value))
+            found.append((flag_of(option).lstrip("-"), value))
     return found

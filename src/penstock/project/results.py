@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import pickle
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
@@ -14,84 +14,93 @@ import numpy as np
 import pandas as pd
 
 from penstock._messages import duration_in_words, spelled_by
-from penstock._types import FloatArray
+from penstock._types import BoolArray, FloatArray
+from penstock.columns import ColumnReport, check_columns
 from penstock.detection import NO_LONGER_FITS, DataSummary, Failure, Findings, rows_of_period
 from penstock.explain import FAULT, SENSOR_DEFECT, Label
 from penstock.io import Table, read_table
 from penstock.options import FitOptions, described
 from penstock.project.compare import units_of
-from penstock.project.folder import file_key
+from penstock.project.folder import file_key, flag_of
 from penstock.report import incident_records, plain
 
 _SPARK = 48  # points of the small curve of a tag
 _MOST_EVENTS = 100
-_MOST_FITS = 4  # kept: one of each operating mode
-_FLAGS = {name: option.flags for name, _, option in described(FitOptions)}
+_MOST_UNITS = 100
+_MOST_KEPT = 4  # fits: one of each operating mode
+_KNOWN = {name: option for name, _, option in described(FitOptions)}
 
 
-class TableCache:
-    """Read a table once: the `reader` of `look`, `detect` and `fit_model` that keeps the last one.
-
-    Examples
-    --------
-    >>> cache = TableCache()
-    >>> cache({"flow": [1.0, 2.0]}).names, cache.reads
-    (('flow',), 1)
-    """
-
-    def __init__(self) -> None:
-        self.table: Table | None = None
-        self.reads = 0
-        self._key: Any = None
-
-    def __call__(self, source: Any, **given: Any) -> Table:
-        """Return the table of a source, as `penstock.io.read_table`."""
-        names = [source] if isinstance(source, str) else source
-        is_files = isinstance(names, list) and all(isinstance(each, str) for each in names)
-        key = (repr(given), [(each, file_key(each)) for each in names]) if is_files else None
-        if self.table is None or key is None or key != self._key:
-            self.table = None  # so that two are not in memory
-            self.table, self._key = read_table(source, **given), key
-            self.reads += 1
-        return self.table
-
-
-class FitCache:
-    """Fit a detector once to the same rows: the `fit_rows` of `detect` and `fit_model` that keeps the last fits.
+class Kept:
+    """Read, check and fit once: what `look`, `detect` and `fit_model` do the same as before is not done again.
 
     What people say of incidents changes no row that is fitted to, so that scoring again need not fit again.
 
     Examples
     --------
     >>> from penstock import NMF
-    >>> fits, rows = FitCache(), np.random.default_rng(0).random((20, 3))
+    >>> kept, rows = Kept(), np.random.default_rng(0).random((20, 3))
     >>> for detector in (NMF(2), NMF(2), NMF(1)):
-    ...     fits(detector, rows)
-    >>> fits.fits, len(detector.scores_)
+    ...     kept.fit(detector, rows)
+    >>> kept.fits, len(detector.scores_)
     (2, 20)
     """
 
     def __init__(self) -> None:
-        self.fits = 0
-        self._kept: dict[bytes, tuple[dict[str, Any], list[Warning | str]]] = {}
+        self.table: Table | None = None
+        self.reads = self.fits = 0
+        self._read: Any = None  # what the table was read from, and how
+        self._checked: dict[bytes, Sequence[ColumnReport]] = {}
+        self._fitted: dict[bytes, tuple[dict[str, Any], list[Warning | str]]] = {}
 
-    def __call__(self, detector: Any, rows: FloatArray, **order: Any) -> None:
+    def options(self) -> dict[str, Any]:
+        """Return the options of `look`, `detect` and `fit_model` that use what is kept."""
+        return {"reader": self.read, "checker": self.check, "fit_rows": self.fit}
+
+    def read(self, source: Any, **given: Any) -> Table:
+        """Return the table of a source, as `penstock.io.read_table`; only the last one is kept."""
+        names = [source] if isinstance(source, str) else source
+        key = repr(given), [(each, file_key(each)) for each in names]
+        if self.table is None or key != self._read:
+            self.table = None  # so that two are not in memory
+            self.table, self._read = read_table(source, **given), key
+            self._checked.clear()
+            self.reads += 1
+        return self.table
+
+    def check(self, table: Table, fitted: BoolArray) -> Sequence[ColumnReport]:
+        """Return what is said of columns of the table that was read: some of its rows and columns."""
+        digest = hashlib.blake2b(repr((list(table.values.columns), table.in_time, table.spans)).encode())
+        digest.update(table.values.index.to_numpy().tobytes())
+        digest.update(fitted.tobytes())
+        found: Sequence[ColumnReport] = _kept(self._checked, digest.digest(), lambda: check_columns(table, fitted))
+        return found
+
+    def fit(self, detector: Any, rows: FloatArray, **order: Any) -> None:
         """Fit a detector to rows, or give it what was fitted to the same before, with the same warnings."""
-        digest = hashlib.blake2b(np.ascontiguousarray(rows).data)
-        digest.update(pickle.dumps((type(detector), rows.shape, detector.get_params(), order)))
-        key = digest.digest()
-        if key not in self._kept:
-            while len(self._kept) >= _MOST_FITS:
-                self._kept.pop(next(iter(self._kept)))
+
+        def fitted() -> tuple[dict[str, Any], list[Warning | str]]:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 detector.fit(rows, **order)
-            self._kept[key] = dict(vars(detector)), [each.message for each in caught]
             self.fits += 1
-        fitted, said = self._kept[key]
-        vars(detector).update(fitted)
+            return dict(vars(detector)), [each.message for each in caught]
+
+        digest = hashlib.blake2b(np.ascontiguousarray(rows).data)
+        digest.update(pickle.dumps((type(detector), rows.shape, detector.get_params(), order)))
+        found, said = _kept(self._fitted, digest.digest(), fitted)
+        vars(detector).update(found)
         for message in said:
             warnings.warn(message, stacklevel=2)
+
+
+def _kept(known: dict[bytes, Any], key: bytes, made: Callable[[], Any]) -> Any:
+    """Return what is known of a key, or is made; the oldest goes."""
+    if key not in known:
+        while len(known) >= _MOST_KEPT:
+            known.pop(next(iter(known)))
+        known[key] = made()
+    return known[key]
 
 
 class Cures:
@@ -117,12 +126,11 @@ class Cures:
             yield
 
     def _spell(self, name: str, value: object) -> str:
-        flags = _FLAGS.get(name, f"--{name.replace('_', '-')}").split("/")
-        flag = max(flags[-1 if value is False else 0].split(), key=len)
-        if value is None:
-            return flag
-        text = flag if isinstance(value, bool) else f"{flag} {value}"
-        if name in _FLAGS:
+        if name not in _KNOWN:
+            return f"--{name.replace('_', '-')}" + ("" if value is None or isinstance(value, bool) else f" {value}")
+        flag = flag_of(_KNOWN[name], off=value is False)
+        text = flag if value is None or isinstance(value, bool) else f"{flag} {value}"
+        if value is not None:
             self._known[text] = (name, value)
         return text
 
@@ -140,8 +148,8 @@ def error_document(error: BaseException, cures: Cures) -> dict[str, Any]:
     if isinstance(error, MemoryError):
         message = "There is not enough memory. Read fewer rows or columns."
     parameter = getattr(error, "parameter", None)
-    if isinstance(parameter, str) and message.startswith(parameter) and parameter in _FLAGS:
-        message = f"{max(_FLAGS[parameter].split('/')[0].split(), key=len)}{message.removeprefix(parameter)}"
+    if isinstance(parameter, str) and message.startswith(parameter) and parameter in _KNOWN:
+        message = f"{flag_of(_KNOWN[parameter])}{message.removeprefix(parameter)}"
     return {"message": message, "cures": cures.of(message)}
 
 
@@ -154,11 +162,9 @@ def look_document(data: DataSummary, table: Table, cures: Cures) -> dict[str, An
         "doubts": [{"message": each.message, "cures": cures.of(each.message)} for each in data.doubts],
         "time": None if time is None else {**plain(asdict(time)), "step_in_words": duration_in_words(time.step)},
         "tags": [{**plain(asdict(tag)), "curve": _curve(table, tag.name)} for tag in data.tags],
-        "left_out": [plain(asdict(each)) for each in data.left_out],
         "plan": list(data.plan),
         "notes": [each.message for each in data.other_notes],
-        "roles": data.roles,
-        "sisters": units_of(table),
+        "sisters": units_of(table)[:_MOST_UNITS],
     }
 
 
@@ -177,27 +183,23 @@ def findings_document(findings: Findings, labels: Sequence[Label], before: Mappi
     incidents = sorted(incident_records(findings), key=lambda each: each["rank"])
     for each in incidents:
         said = _label_of(each, labels)
-        each["label"] = (
-            None if said is None else {name: getattr(said, name) for name in ("id", "reason", "comment", "who")}
-        )
+        each["label"] = None if said is None else label_document(said)
     has_events = not incidents and findings.verdict.kind != "nothing"  # of methods that know no causes
     events = findings.events.reset_index().sort_values("rank").head(_MOST_EVENTS) if has_events else None
     known = findings.assessment.agreement
     return {
         "verdict": plain(asdict(findings.verdict)),
-        "rows": len(findings.scores),
-        "scored": int(findings.rows.scored.sum()),
-        "fitted": int(findings.rows.fitted.sum()),
-        "self_scored": findings.assessment.self_scored,
-        "method": findings.assessment.method,
         "incidents": incidents,
-        "stretches": len(findings.assessment.stretches),
         "events": [] if events is None else plain(events),
         "warnings": [note.message for note in findings.notes if note.kind == NO_LONGER_FITS],
-        "doubts": [note.message for note in findings.data.doubts],
         "failures": None if known is None else _failures(findings),
         "changed": [] if before is None else what_changed(before["incidents"], incidents),
     }
+
+
+def label_document(label: Label) -> dict[str, Any]:
+    """Return what the page shows of what people said."""
+    return {name: getattr(label, name) for name in ("id", "reason", "comment", "who")}
 
 
 def _label_of(incident: Mapping[str, Any], labels: Sequence[Label]) -> Label | None:

@@ -4,33 +4,30 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from penstock.detection import Findings
-from penstock.io import Table
 from penstock.live.options import AlarmRules, AssetOptions
+from penstock.live.runtime import RefusedError
 from penstock.project.compare import compared_in_words
-from penstock.project.folder import Project, ProjectError
+from penstock.project.folder import Project
 from penstock.project.notebook import notebook_json
 from penstock.project.results import (
     Cures,
-    FitCache,
-    TableCache,
+    Kept,
     error_document,
     findings_document,
     known_periods,
     look_document,
 )
 from penstock.project.trial import first_row, past_alarms
-from penstock.report import chart_data, plain, write_findings, write_html, write_incidents, write_new
+from penstock.report import as_csv, chart_data, plain, write_findings, write_html, write_incidents, write_new
 
 EXPORTS = {
     "report": "report.html",
     "incidents": "incidents.csv",
     "findings": "findings.csv",
     "workbook": "findings.xlsx",
-    "json": "findings.json",
     "notebook": "penstock.ipynb",
 }
 _log = logging.getLogger("penstock.open")
@@ -38,24 +35,12 @@ COMPARISON = "comparison.csv"
 
 
 class Desk:
-    """Carry out tasks on a project, with the last table and findings in memory.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> desk = Desk(Project(tempfile.mkdtemp()), lambda stage: None)
-    >>> desk.carry_out("look", {})
-    ('failed', {'message': 'There is no data yet. Drop a file, or give a path.', 'cures': []})
-    """
+    """Carry out tasks on a project, with the last table and findings in memory."""
 
     def __init__(self, project: Project, progress: Callable[[str], None]) -> None:
         self.project, self._progress = project, progress
-        self._cache, self._fits, self._cures = TableCache(), FitCache(), Cures()
+        self._kept, self._cures = Kept(), Cures()
         self._found: tuple[str, Findings] | None = None
-
-    @property
-    def _kept(self) -> dict[str, Any]:
-        return {"reader": self._cache, "fit_rows": self._fits, "progress": self._progress}
 
     def carry_out(self, what: str, given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         """Return ("done", answer), or ("failed", what is wrong and the options that may put it right)."""
@@ -70,7 +55,6 @@ class Desk:
             return "failed", {"message": message, "cures": []}
 
     def sample(self) -> dict[str, Any]:
-        """Use the sample plant."""
         self._progress("simulating the sample plant")
         self.project.add_sample()
         return {}
@@ -78,9 +62,9 @@ class Desk:
     def look(self) -> dict[str, Any]:
         """Say what is understood, and keep it."""
         key = self.project.key
-        data = self.project.look(reader=self._cache, progress=self._progress)
-        assert self._cache.table is not None
-        document = look_document(data, self._cache.table, self._cures)
+        data = self.project.look(reader=self._kept.read, checker=self._kept.check, progress=self._progress)
+        assert self._kept.table is not None
+        document = look_document(data, self._kept.table, self._cures)
         self.project.write_json("look", {"key": key, **document})
         return {"key": key}
 
@@ -95,20 +79,20 @@ class Desk:
         document = findings_document(findings, self.project.labels, before)
         self.project.write_json("charts", {"key": key, **chart_data(findings)})
         self.project.write_json("findings", {"key": key, "source": findings.table.source, **document})
-        return {"key": key, "reads": self._cache.reads, "fits": self._fits.fits}
+        return {"key": key, "reads": self._kept.reads, "fits": self._kept.fits}
 
     def findings(self) -> Findings:
         """Return the findings with the settings as they are, computed if they are not known."""
         key = self.project.key
         if self._found is None or self._found[0] != key:
             self._found = None
-            self._found = key, self.project.detect(**self._kept)
+            self._found = key, self.project.detect(**self._kept.options(), progress=self._progress)
         return self._found[1]
 
     def export(self, kind: str) -> dict[str, Any]:
         """Write a file to reports/, and return its name."""
         if kind not in EXPORTS:
-            raise ProjectError(f"There is no export {kind!r:.40}; there are {', '.join(EXPORTS)}.")
+            raise RefusedError(f"There is no export {kind!r:.40}; there are {', '.join(EXPORTS)}.")
         path = self.project.folder / "reports" / EXPORTS[kind]
         if kind == "notebook":
             write_new(path, [notebook_json(self.project).encode()], overwrite=True)
@@ -122,33 +106,22 @@ class Desk:
         return {"name": path.name}
 
     def fit(self) -> dict[str, Any]:
-        """Fit a model, and keep it as the next version."""
-        return {"name": self.project.fit(**self._kept).name}
-
-    def table(self) -> Table:
-        """Return the table that is read, as it is in memory if it has not changed."""
-        return self.project.table(reader=self._cache, progress=self._progress)
+        return {"name": self.project.fit(**self._kept.options(), progress=self._progress).name}
 
     def compare(self, periods: Sequence[str] = (), units: Sequence[str] = ()) -> dict[str, Any]:
         """Compare two periods, or two units, and keep the result in reports/."""
-        found = self.project.compare(periods=periods, units=units, reader=self._cache, progress=self._progress)
-        write_new(self.project.folder / "reports" / COMPARISON, [found.to_csv(index=False).encode()], overwrite=True)
+        found = self.project.compare(periods=periods, units=units, reader=self._kept.read, progress=self._progress)
+        write_new(self.project.folder / "reports" / COMPARISON, [as_csv(found).encode()], overwrite=True)
         return {"sentence": compared_in_words(found), "tags": plain(found)}
 
     def past(self, model: str, rules: Mapping[str, Any]) -> dict[str, Any]:
         """Say what a live service with this model and these rules would have done."""
         chosen = AlarmRules(**rules)
         chosen.check()
-        table = self.table()
+        table = self.project.table(reader=self._kept.read, progress=self._progress)
         marks = known_periods(self.project.labels, self.project.failures, table)
         self._progress("scoring row by row")
-        return past_alarms(table, self._model(model), chosen, marks)
-
-    def _model(self, name: str) -> Path:
-        found = next((each for each in self.project.models if each.name == name), None)
-        if found is None:
-            raise ProjectError(f"There is no model {name!r:.80}.")
-        return found
+        return past_alarms(table, self.project.model(model), chosen, marks)
 
     def test_input(self, asset: AssetOptions, posted: str | None = None) -> dict[str, Any]:
         """Read a source as the live service would, and return the first row as it was understood."""

@@ -108,26 +108,11 @@ def _batches(table: Table, scorer: Scorer) -> list[Batch]:
 def first_row(options: AssetOptions, posted: bytes | None = None, seconds: float = _PATIENCE) -> dict[str, Any]:
     """Run a live service on a source until its first row, and return the row as it was understood.
 
-    Nothing is kept, and what a broker has for others is left to them.
+    Nothing is kept, and what a broker has for others is left to them. InputError says why no row came.
 
-    Parameters
-    ----------
-    options : AssetOptions
-        The model, and where rows come from.
-    posted : bytes, optional
-        A body as it would be posted over HTTP: JSON, or CSV with a header.
-    seconds : float, default 20
-        How long to wait.
+    posted : a body as it would be posted over HTTP: JSON, or CSV with a header.
 
-    Returns
-    -------
-    dict
-        time, as it is shown; readings, each with name and value; score, None if the row has none; reason, why.
-
-    Raises
-    ------
-    penstock.io.InputError
-        (a ValueError) if no row came; the message says why.
+    Returns the time, as it is shown; readings, each with name and value; score, None if the row has none; reason, why.
     """
     if posted is None and not any((options.input, options.mqtt, options.kafka, options.opcua)):
         raise InputError("Rows are posted to this asset: give one as it would be posted.")
@@ -206,7 +191,6 @@ def _first_row(service: Service) -> dict[str, Any]:
     moment = None if rows.times is None else pd.Timestamp(rows.seconds[0], unit="s").isoformat(timespec="seconds")
     return {
         "time": moment,
-        "written": None if rows.times is None else plain(rows.times[0]),
         "readings": [{"name": name, "value": plain(value)} for name, value in (*numbers, *texts)],
         "score": plain(float(scored.scores.scores[0])),
         "reason": scored.reasons.get(0, ""),

@@ -16,7 +16,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from starlette.applications import Starlette
@@ -25,7 +24,6 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
-import penstock
 from penstock.columns import ROLES
 from penstock.explain import REASONS
 from penstock.io import is_address
@@ -44,20 +42,23 @@ from penstock.live.web import (
     is_loopback,
     make_server,
 )
-from penstock.project.folder import Project, ProjectError
+from penstock.options import FitOptions, described
+from penstock.project.folder import STORE, Project
 from penstock.project.notebook import live_files
+from penstock.project.results import label_document
 from penstock.project.tasks import COMPARISON, EXPORTS
-from penstock.project.uploads import UploadLimits, receive
+from penstock.project.uploads import ENDINGS, UploadLimits, receive
 from penstock.project.worker import Task, Worker
 
-_UPLOADS = "/api/upload/"
+_UPLOAD = "/api/upload"
 _SCRIPT = "text/javascript"
+_SHARED = ("format", "view", "chart", "unpack", "overview")  # of the report
 _PAGE = {
     "/": ("project/templates/open.html", "text/html"),
     "/open.css": ("project/templates/open.css", "text/css"),
     "/open.js": ("project/templates/open.js", _SCRIPT),
     "/live.css": ("live/templates/live.css", "text/css"),
-    **{f"/{name}.js": (f"report/templates/{name}.js", _SCRIPT) for name in ("format", "view", "chart", "unpack")},
+    **{f"/{name}.js": (f"report/templates/{name}.js", _SCRIPT) for name in _SHARED},
 }
 # The report has its script in it: it may run that, as its own policy names it, and has no origin to ask anything of.
 _REPORT_HEADERS = {
@@ -66,19 +67,14 @@ _REPORT_HEADERS = {
     "cross-origin-opener-policy": "unsafe-none",
 }
 _MOST_TICKETS = 20
+_CHANGED = {name for name, _, option in described(FitOptions) if option.kind is not Path and name != "query"}
 _SOURCES = ("input", "mqtt", "kafka", "opcua")
 _log = logging.getLogger("penstock.open")
 
 
 @dataclass(frozen=True)
 class OpenOptions:
-    """Where the page of a project listens, and how much it takes.
-
-    Examples
-    --------
-    >>> OpenOptions().host
-    '127.0.0.1'
-    """
+    """Where the page of a project listens, and how much it takes."""
 
     host: str = "127.0.0.1"
     port: int = 0
@@ -93,11 +89,16 @@ class ProjectApi:
         self.worker = Worker(project)
         self.last: dict[str, Task] = {}
         self.live: LiveServer | None = None
+        self._files: dict[str, str] = {}  # that run the live service for good
         self.tickets: list[str] = []  # that show the report without a token, as a new tab cannot send it
         self._live_lock = threading.Lock()
 
+    @property
+    def is_local(self) -> bool:
+        """Whether this machine alone may ask: others must not read its files, nor make it connect to anything."""
+        return is_loopback(self.options.host)
+
     def close(self) -> None:
-        """End the worker and the live service."""
         self.worker.close()
         self.stop_live()
 
@@ -108,27 +109,26 @@ class ProjectApi:
             settings, key = project.settings, project.key
         except (ValueError, OSError) as error:
             settings, key, problem = {"source": []}, "", str(error)
-        ended = {name: task for name, task in self.last.items() if task.done.is_set()}
         running = self.worker.next
         return {
-            "version": penstock.__version__,
             "folder": str(project.folder),
             "name": project.name,
             "key": key,
             "problem": problem,
             "settings": settings,
             "uploads": project.uploads,
-            "labels": [_label(each) for each in project.labels],
             "failures": [vars(each) for each in project.failures],
             "models": [each.name for each in project.models],
-            "work": None if running is None else _work(running),
-            "ended": {name: {"error": task.error, "at": task.started} for name, task in ended.items()},
+            "work": running
+            and {"what": running.what, "stage": running.stage, "seconds": time.time() - running.started},
+            "ended": {name: {"error": task.error} for name, task in self.last.items() if task.done.is_set()},
             "results": {name: project.stamp_of(name) for name in ("look", "findings")},
             "live": self._live_state(),
             "roles": list(ROLES),
+            "endings": ENDINGS,
             "reasons": list(REASONS),
-            "user": getpass.getuser(),
-            "paths": is_loopback(self.options.host),
+            "user": _user(),
+            "paths": self.is_local,
         }
 
     def run(self, what: str, **given: Any) -> Task:
@@ -145,39 +145,32 @@ class ProjectApi:
         problems = [each.text for each in list(live.service.problems.values())]
         rows = sum(each["row"] or 0 for each in states)
         counts = {"alarms": sum(alarms), "others": len(alarms) - sum(alarms)}
-        return {"url": live.url, "rows": rows, **counts, "problems": problems}
+        return {"url": live.url, "rows": rows, **counts, "problems": problems, "files": self._files}
 
     def asset_options(self, given: Mapping[str, Any]) -> AssetOptions:
         """Return the model and the source of rows that the page says."""
-        models = {each.name: each for each in self.project.models}
-        model = models.get(str(given.get("model", "")))
-        if model is None:
-            raise ProjectError("Fit a model first: it is what rows are scored with.")
+        model = self.project.model(given.get("model"))
         source: dict[str, Any] = {key: str(given[key]).strip() for key in _SOURCES if given.get(key)}
         if "input" in source:
-            source["input"] = self.path(source["input"])
-        elif source and not is_loopback(self.options.host):  # others must not make this machine connect to anything
-            raise ProjectError("Addresses are taken only if the page is open to this machine alone.")
-        nodes = given.get("opcua_nodes") or ()
+            source["input"] = path = self.project.folder / source["input"]
+            if not (self.is_local or path.resolve().is_relative_to(self.project.folder)):
+                raise RefusedError("Files outside the project are read only if the page is open to this machine alone.")
+        elif source and not self.is_local:
+            raise RefusedError("Addresses are taken only if the page is open to this machine alone.")
         if "opcua" in source:
-            source["opcua_nodes"] = tuple(text for each in nodes if (text := str(each).strip()))
+            source["opcua_nodes"] = tuple(
+                text for each in given.get("opcua_nodes") or () if (text := str(each).strip())
+            )
         return AssetOptions(model=model, **source)
 
     def serve_options(self, given: Mapping[str, Any]) -> ServeOptions:
         """Return the options of a live service of this project, from what the page says."""
         name, rules = str(given.get("name", "")).strip(), AlarmRules(**given.get("rules", {}))
         assets = {name: self.asset_options(given)}
-        store = self.project.folder / "live.db"
+        store = self.project.folder / STORE
         options = ServeOptions(store=store, port=int(given.get("port") or 8640), assets=assets, rules=rules)
         options.check()
         return options
-
-    def path(self, text: str) -> Path:
-        """Return the path of a file; ProjectError for one outside the project, if others than this machine may ask."""
-        path = self.project.folder / text
-        if not (is_loopback(self.options.host) or path.resolve().is_relative_to(self.project.folder.resolve())):
-            raise ProjectError("Files outside the project are read only if the page is open to this machine alone.")
-        return path
 
     def start_live(self, given: Mapping[str, Any]) -> dict[str, str]:
         """Write live.toml, start the service in this process, and return how to run it for good."""
@@ -187,7 +180,7 @@ class ProjectApi:
             self._stop_live()
             live = LiveServer(replace(options, port=0 if given.get("port") is None else options.port))
             live.__enter__()
-            self.live = live
+            self.live, self._files = live, files
         return files
 
     def stop_live(self) -> None:
@@ -201,22 +194,31 @@ class ProjectApi:
             self.live = None
 
 
-def _label(label: Any) -> dict[str, Any]:
-    return {name: getattr(label, name) for name in ("id", "subject", "reason", "comment", "who", "since", "until")}
-
-
-def _work(task: Task) -> dict[str, Any]:
-    return {"what": task.what, "stage": task.stage, "seconds": round(time.time() - task.started, 1)}
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a number without a name, as in a container
+        return "somebody"
 
 
 async def _body(request: Request) -> dict[str, Any]:
     try:
         found = await request.json()
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
         raise RefusedError("The body must be an object of JSON.")
     return found
+
+
+def _keep_failures(project: Project, name: str, content: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "failures.csv"
+        path.write_bytes(content)
+        try:
+            project.set_failures(path)
+        except ValueError as error:
+            raise RefusedError(str(error).removeprefix("failures: ").replace(str(path), name[:100])) from None
 
 
 Command = Callable[[ProjectApi, dict[str, Any]], Any]
@@ -224,10 +226,10 @@ Command = Callable[[ProjectApi, dict[str, Any]], Any]
 
 def _use(api: ProjectApi, given: dict[str, Any]) -> None:
     path = str(given.get("path", "")).strip().strip("\"'")
-    if not is_loopback(api.options.host):
-        raise ProjectError("Paths are taken only from this machine: upload the file.")
+    if not api.is_local:
+        raise RefusedError("Paths are taken only from this machine: upload the file.")
     if not path:
-        raise ProjectError("Give a path, such as /data/plant.csv, or a database, sql:sqlite:///plant.db.")
+        raise RefusedError("Give a path, such as /data/plant.csv, or a database, sql:sqlite:///plant.db.")
     api.project.use(path if is_address(path) else str(Path(path).expanduser()))
     api.run("look")
 
@@ -249,8 +251,9 @@ def _remove(api: ProjectApi, given: dict[str, Any]) -> None:
 
 
 def _change(api: ProjectApi, given: dict[str, Any]) -> None:
-    if "source" in given or "units" in given:
-        raise ProjectError("Sources are chosen in the first step.")
+    for name in given:
+        if name not in _CHANGED:
+            raise RefusedError(f"{name!r:.60} is not changed here. Sources are chosen in the first step.")
     api.project.change(**given)
     api.run("look")
 
@@ -275,21 +278,20 @@ def _set_label(api: ProjectApi, given: dict[str, Any]) -> None:
     if incident is None or document.get("key") != given.get("key"):
         raise RefusedError("The incidents have changed meanwhile. Load the page again.", 409)
     made = api.project.label(
-        incident, str(given.get("reason")), str(given.get("who") or getpass.getuser()), str(given.get("comment", ""))
+        incident, str(given.get("reason")), str(given.get("who") or _user()), str(given.get("comment", ""))
     )
-    incident["label"] = _label(made)
+    incident["label"] = label_document(made)
     api.project.write_json("findings", document)
 
 
 def _take_back(api: ProjectApi, given: dict[str, Any]) -> None:
     identity = str(given.get("id"))
-    api.project.take_back(identity, getpass.getuser())
-    document = api.project.read_json("findings")
-    for each in (document or {}).get("incidents", []):
+    api.project.take_back(identity, _user())
+    document = api.project.read_json("findings") or {"incidents": []}
+    for each in document["incidents"]:
         if each["label"] is not None and each["label"]["id"] == identity:
             each["label"] = None
-    if document is not None:
-        api.project.write_json("findings", document)
+            api.project.write_json("findings", document)
 
 
 def _run(api: ProjectApi, given: dict[str, Any]) -> None:
@@ -362,8 +364,8 @@ def guarded(run: Callable[[Request], Awaitable[Any]]) -> Callable[[Request], Awa
             return found if isinstance(found, Response) else PlainJson({} if found is None else found)
         except RefusedError as error:
             return error_response(error, request.scope)
-        except (ValueError, OSError, TypeError, LookupError) as error:
-            return error_response(RefusedError(str(error).strip("'\""), 422), request.scope)
+        except (ValueError, OSError, TypeError, LookupError, OverflowError) as error:
+            return error_response(RefusedError(str(error).strip("'\"")), request.scope)
         except Exception as error:
             return error_response(error, request.scope)
 
@@ -371,7 +373,6 @@ def guarded(run: Callable[[Request], Awaitable[Any]]) -> Callable[[Request], Awa
 
 
 def create_app(api: ProjectApi) -> Starlette:
-    """Return the web application of a project."""
 
     async def state(request: Request) -> Any:
         return await run_in_threadpool(api.state)
@@ -390,26 +391,19 @@ def create_app(api: ProjectApi) -> Starlette:
         return await run_in_threadpool(_COMMANDS[name], api, await _body(request))
 
     async def upload(request: Request) -> Any:
-        name, kind = request.query_params.get("name", ""), request.path_params["kind"]
-        if kind == "data":
-            limits = api.options.uploads
-            return {"names": await receive(api.project.folder / "data", name, request.stream(), limits)}
-        if kind != "failures":
-            raise RefusedError("There is no such upload.", 404)
-        content = b"".join([piece async for piece in request.stream()])
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "failures.csv"
-            path.write_bytes(content)
-            await run_in_threadpool(api.project.set_failures, path)
+        name, limits = request.query_params.get("name", ""), api.options.uploads
+        return {"names": await receive(api.project.folder / "data", name, request.stream(), limits)}
+
+    async def failures(request: Request) -> Any:
+        name, content = request.query_params.get("name", "The log"), await request.body()
+        await run_in_threadpool(_keep_failures, api.project, name, content)
         return {"failures": len(api.project.failures)}
 
     async def file(request: Request) -> Any:
         kind, name = request.path_params["kind"], request.path_params["name"]
-        known = {"model": [each.name for each in api.project.models], "report": [*EXPORTS.values(), COMPARISON]}.get(
-            kind, []
-        )
+        known = {"model": [each.name for each in api.project.models], "report": [*EXPORTS.values(), COMPARISON]}
         path = api.project.folder / f"{kind}s" / name
-        if name not in known or not path.exists():
+        if name not in known.get(kind, ()) or not path.exists():
             raise RefusedError("There is no such file.", 404)
         return FileResponse(path, filename=f"{api.project.name}-{name}" if kind == "report" else name)
 
@@ -432,7 +426,8 @@ def create_app(api: ProjectApi) -> Starlette:
         Route("/api/state", guarded(state)),
         Route("/api/results/{name}", guarded(document)),
         Route("/api/do/{name}", guarded(command), methods=["POST"]),
-        Route(f"{_UPLOADS}{{kind}}", guarded(upload), methods=["POST"]),
+        Route(_UPLOAD, guarded(upload), methods=["POST"]),
+        Route("/api/failures", guarded(failures), methods=["POST"]),
         Route("/api/files/{kind}/{name}", guarded(file)),
         Route("/shown/{ticket}", shown),
     ]
@@ -465,7 +460,7 @@ class ProjectServer:
         self.address = f"http://{host}:{self._socket.getsockname()[1]}/"
         self.token = secrets.token_urlsafe(32)
         self.api = ProjectApi(project, self.options)
-        limits = Limits(uploads=_UPLOADS, upload_bytes=self.options.uploads.file_bytes)
+        limits = Limits(uploads=_UPLOAD, upload_bytes=self.options.uploads.file_bytes)
         tokens = [("owner", "engineer", hash_token(self.token))]
         self._server = make_server(Guard(create_app(self.api), lambda: tokens, web, limits), web, limits)
         self._thread: threading.Thread | None = None
@@ -495,9 +490,7 @@ class ProjectServer:
             time.sleep(0.005)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._server.should_exit = True
         assert self._thread is not None
         self._thread.join()

@@ -24,17 +24,7 @@ _MOST_WAITING = 20
 
 @dataclass
 class Task:
-    """A job of the worker.
-
-    Attributes
-    ----------
-    what, given : str, mapping
-        One of `TASKS`, and its arguments.
-    stage : str
-        What it does now.
-    answer, error : mapping or None
-        When it has ended.
-    """
+    """A job of the worker: one of `TASKS` with its arguments, what it does now, and how it ended."""
 
     what: str
     given: Mapping[str, Any]
@@ -45,22 +35,12 @@ class Task:
     done: threading.Event = field(default_factory=threading.Event)
 
     def end(self, answer: dict[str, Any] | None, error: dict[str, Any] | None = None) -> None:
-        """Keep how it ended."""
         self.answer, self.error = answer, error
         self.done.set()
 
 
 class Worker:
-    """The process that works for a project.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> worker = Worker(Project(tempfile.mkdtemp()))
-    >>> worker.running is None
-    True
-    >>> worker.close()
-    """
+    """The process that works for a project."""
 
     def __init__(self, project: Project) -> None:
         self._folder = project.folder
@@ -109,7 +89,6 @@ class Worker:
             self._ensure_process()
 
     def close(self) -> None:
-        """End the process."""
         self.cancel()
         with self._lock:
             self._closed = True

@@ -47,7 +47,7 @@ _MOST_STRETCHES = 10  # that are no incidents
 _SECOND = 1000  # milliseconds
 _TEMPLATES = resources.files("penstock.report") / "templates"
 CHART_MODULES = ("format.js", "view.js", "chart.js", "heatmap.js")  # shared by all pages, in this order
-_SCRIPTS = (*CHART_MODULES, "unpack.js", "data.js", "incident.js", "explorer.js", "report.js")
+_SCRIPTS = (*CHART_MODULES, "unpack.js", "data.js", "overview.js", "incident.js", "explorer.js", "report.js")
 
 
 def write_html(

@@ -46,6 +46,11 @@ class LeaveOneOut:
         """Return each reading minus its expected value given the other sensors of its row; 0 where it is missing."""
         return self._predict(Z, comparable=False)[0]
 
+    def expected(self, Z: FloatArray) -> FloatArray:
+        """Return what each sensor should have read given the others of its row."""
+        residuals, filled = self._predict(Z, comparable=False)
+        return filled - residuals
+
     def comparable(self, Z: FloatArray) -> FloatArray:
         """Return residuals, each divided by its usual spread in rows with the same holes over that without holes."""
         return self.score(Z)[0]

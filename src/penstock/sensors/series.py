@@ -256,8 +256,7 @@ class SensorModel(SeriesModel):
         return self.residuals.score(self._scaled(X))
 
     def expected(self, X: FloatArray) -> FloatArray:
-        Z = self._scaled(X)
-        return (self.residuals.fill(Z) - self.residuals.residuals(Z)) * self.scale.width + self.scale.center
+        return fill_blocks(X.shape[1], self._expected_rows, X)
 
     def deviations(self, X: FloatArray) -> FloatArray:
         found, watched = super().deviations(X), self.watched
@@ -265,6 +264,9 @@ class SensorModel(SeriesModel):
             sizes = self._moves(X)
             found[:, watched] = np.where(X[:, watched] < self.scale.center[watched], -EVIDENCE, EVIDENCE) * sizes
         return found
+
+    def _expected_rows(self, X: FloatArray) -> FloatArray:
+        return self.residuals.expected(self._scaled(X)) * self.scale.width + self.scale.center
 
     def _with_moves(self, filled: FloatArray, X: FloatArray) -> FloatArray:
         """Return scaled readings without holes, with those of columns that never moved in training as they are."""

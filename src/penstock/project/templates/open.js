@@ -41,7 +41,7 @@ function send(name, body = {}) {
 
 // Runs a command, shows its error beside what was used, and what is there then.
 async function act(run, problem) {
-  if (problem) $(problem).textContent = "";
+  $(problem || "problems").replaceChildren();
   try {
     const answer = await run();
     await refresh();
@@ -62,13 +62,17 @@ function refresh() {
 
 async function load() {
   const state = page.state = await ask("state");
-  if (state.problem) $("problems").replaceChildren(make("p", { class: "notice bad" }, null, state.problem));
+  if (state.problem || page.problem) fill($("problems"), state.problem ? [make("p", { class: "notice bad" }, null, state.problem)] : []);
+  page.problem = state.problem;
   for (const name of ["look", "findings"]) {
     const stamp = state.results[name];
     if (page[name] && page[name].stamp === stamp) continue;
     page[name] = stamp && { ...await ask("results/" + name), stamp };
   }
   if (page.findings && (!page.charts || page.charts.key !== page.findings.key)) page.charts = await ask("results/charts");
+  const shown = JSON.stringify({ ...state, work: state.work && state.work.what });
+  if (shown === page.shown) return drawWork(); // what is drawn anew loses the focus
+  page.shown = shown;
   draw();
 }
 
@@ -108,6 +112,17 @@ function fill(parent, children) {
   parent.replaceChildren(...children);
 }
 
+function item(text, ...rest) {
+  const made = make("li", {});
+  if (text) make("span", {}, made, text);
+  made.append(...rest);
+  return made;
+}
+
+function soft(text) {
+  return make("span", { class: "soft" }, null, text);
+}
+
 function row(cells, attributes = {}) {
   const made = make("tr", attributes);
   for (const cell of cells) {
@@ -138,10 +153,14 @@ function showError(box, error) {
 }
 
 function cureButton(cure) {
-  return button("Use " + cure.text.replace(/^--/, "").replaceAll("-", " "), () => act(() => send("change", { [cure.name]: cure.value })));
+  return button("Use " + cure.text.replace(/^--/, "").replaceAll("-", " "), () => change({ [cure.name]: cure.value }));
 }
 
-function draw() {
+function change(settings) {
+  return act(() => send("change", settings));
+}
+
+function drawWork() {
   const { state } = page, work = state.work;
   $("project").textContent = state.folder;
   $("work").classList.toggle("busy", Boolean(work));
@@ -149,6 +168,10 @@ function draw() {
   $("work-stage").textContent = work ? work.stage + " … " + Math.round(work.seconds) + " s" : stale ? "Changed since this was scored." : page.step === "data" || !page.look ? "Ready" : page.look.source + ": ready";
   $("cancel").hidden = !work;
   $("again").hidden = !stale;
+}
+
+function draw() {
+  drawWork();
   ({ data: drawData, understood: drawLook, findings: drawFindings, compare: drawCompare, live: drawLive, keep: drawKeep })[page.step]?.();
 }
 
@@ -158,35 +181,35 @@ function drawData() {
   const { uploads, settings, ended, paths } = page.state;
   $("path-form").hidden = !paths;
   $("uploads-head").hidden = !uploads.length && !settings.source.length;
-  const items = uploads.map((file) => {
-    const item = make("li", {});
-    make("span", {}, item, file.name);
-    make("span", { class: "soft" }, item, file.bytes < 1e6 ? showNumber(Math.ceil(file.bytes / 1e3)) + " kB" : showNumber(file.bytes / 1e6) + " MB");
-    item.append(button("Remove", () => act(() => send("remove", { name: file.name }), "data-problem")));
-    return item;
-  });
+  const size = (bytes) => (bytes < 1e6 ? showNumber(Math.ceil(bytes / 1e3)) + " kB" : showNumber(bytes / 1e6) + " MB");
+  const items = uploads.map((file) => item(file.name, soft(size(file.bytes)), button("Remove", () => act(() => send("remove", { name: file.name }), "data-problem"))));
   const others = settings.source.filter((each) => !uploads.some((file) => "data/" + file.name === each));
-  items.push(...others.map((each) => make("li", {}, null, each)));
-  if (settings.source.length) items.push(button("What I understood of it", () => go("understood"), { class: "first" }));
+  items.push(...others.map((each) => item(each)));
+  if (settings.source.length) items.push(item("", button("What I understood of it", () => go("understood"), { class: "first" })));
   const failed = ended.look && ended.look.error;
   if (failed && !page.state.work && settings.source.length) items.push(make("li", { class: "problem" }, null, failed.message));
   fill($("uploads"), items);
 }
 
 async function upload(files) {
-  const chosen = [...files].filter((file) => !/(^|\/)\./.test(file.webkitRelativePath || file.name));
-  if (!chosen.length) return;
+  const seen = [...files].filter((file) => !/(^|\/)\./.test(placeOf(file)));
+  const isTable = (file) => [".zip", ...page.state.endings].some((ending) => file.name.toLowerCase().endsWith(ending));
+  const chosen = seen.length > 1 ? seen.filter(isTable) : seen, others = seen.filter((file) => !chosen.includes(file)).map((file) => file.name);
+  if (!seen.length) return;
   const total = chosen.reduce((sum, file) => sum + file.size, 0) || 1;
   let before = 0;
   $("upload").hidden = false;
-  $("data-problem").textContent = "";
+  $("data-problem").textContent = others.length ? "No tables, left out: " + others.slice(0, 5).join(", ") + (others.length > 5 ? ", …" : "") + "." : "";
   try {
     for (const file of chosen) {
-      await uploadOne(file, (sent) => { $("upload").value = (before + sent) / total; });
+      const name = chosen.some((other) => other !== file && other.name === file.name) ? placeOf(file).replaceAll("/", "_") : file.name; // of two folders
+      await uploadOne(file, name, (sent) => { $("upload").value = (before + sent) / total; });
       before += file.size;
     }
-    await send("uploaded");
-    go("understood");
+    if (chosen.length) {
+      await send("uploaded");
+      go("understood");
+    }
   } catch (error) {
     $("data-problem").textContent = error.message;
   }
@@ -194,10 +217,15 @@ async function upload(files) {
   await refresh();
 }
 
-function uploadOne(file, progress, kind = "data") {
+// Where a file was in the folder that it came in.
+function placeOf(file) {
+  return (file.place || file.webkitRelativePath || file.name).replace(/^\//, "");
+}
+
+function uploadOne(file, name, progress, place = "upload") {
   return new Promise((done, fail) => {
     const request = new XMLHttpRequest();
-    request.open("POST", "/api/upload/" + kind + "?name=" + encodeURIComponent(file.name));
+    request.open("POST", "/api/" + place + "?name=" + encodeURIComponent(name));
     for (const [name, value] of Object.entries(headers({ "penstock-command": "1" }))) request.setRequestHeader(name, value);
     request.upload.addEventListener("progress", (event) => progress(event.loaded));
     request.addEventListener("load", () => {
@@ -217,7 +245,7 @@ async function filesOf(transfer) {
   if (!entries.length) return transfer.files;
   const found = [];
   const walk = async (entry) => {
-    if (entry.isFile) return found.push(await new Promise((done, fail) => entry.file(done, fail)));
+    if (entry.isFile) return found.push(Object.assign(await new Promise((done, fail) => entry.file(done, fail)), { place: entry.fullPath }));
     const reader = entry.createReader();
     for (;;) {
       const some = await new Promise((done, fail) => reader.readEntries(done, fail));
@@ -246,12 +274,8 @@ function drawLook() {
     parts.push("times: " + time.how);
   } else parts.push("without time");
   $("look-lead").textContent = parts.join("; ") + ".";
-  fill($("doubts"), look.doubts.map((doubt) => {
-    const item = make("li", {});
-    make("span", {}, item, "Please check: " + doubt.message);
-    item.append(...doubt.cures.map(cureButton));
-    return item;
-  }));
+  const agree = (cures) => cures.filter((cure) => typeof cure.value === "boolean").map((cure) => button("It is right so", () => change({ [cure.name]: !cure.value })));
+  fill($("doubts"), look.doubts.map((doubt) => item("Please check: " + doubt.message, ...doubt.cures.map(cureButton), ...agree(doubt.cures))));
   const settings = state.settings;
   $("timezone").value = settings.timezone || "";
   $("step").value = settings.step || "";
@@ -347,18 +371,13 @@ function detect() {
 
 function drawMarks() {
   const words = { train_periods: "Learn from ", exclude_periods: "Left out: " };
-  const items = Object.keys(words).flatMap((kind) => (page.state.settings[kind] || []).map((period) => {
-    const item = make("li", {});
-    make("span", {}, item, words[kind] + period.replace("..", " until ").replaceAll("T", " "));
-    item.append(button("Remove", () => act(() => send("mark", { kind, period, remove: true }), "mark-problem")));
-    return item;
-  }));
-  fill($("marks"), items);
+  fill($("marks"), Object.keys(words).flatMap((kind) => (page.state.settings[kind] || []).map((period) => item(
+    words[kind] + period.replace("..", " until ").replaceAll("T", " "), button("Remove", () => act(() => send("mark", { kind, period, remove: true }), "mark-problem"))))));
 }
 
 function lengthOf(each) {
   if (!each.duration) return "one row";
-  return typeof each.start === "string" ? showDuration(each.duration * 1000) : showNumber(each.duration) + " rows";
+  return typeof each.start === "string" ? showDuration(each.duration * 1000) : showNumber(each.duration) + (each.duration === 1 ? " row" : " rows");
 }
 
 function drawIncidents() {
@@ -406,7 +425,7 @@ function bandOf(period, color, label) {
 }
 
 function drawCharts() {
-  const { charts, state } = page, record = charts.overview;
+  const { charts } = page;
   if (page.chart && page.chart.key !== charts.key) {
     for (const each of [page.chart.chart, ...page.sensors.values()]) each.remove();
     $("sensor-charts").replaceChildren();
@@ -415,8 +434,7 @@ function drawCharts() {
   }
   if (!page.chart) {
     page.clock = new Clock(charts.axis);
-    const edge = (record.extent[1] - record.extent[0]) * 0.008 || 1;
-    page.view = new TimeView([record.extent[0] - edge, record.extent[1] + edge], { least: (record.extent[1] - record.extent[0]) / Math.max(4, record.rows / 4) });
+    page.view = overviewView(charts.overview);
     page.levels = charts.explorer.levels.map((level) => ({ places: unpackPlaces(level.places), begins: level.begins }));
     page.scores = unpackCurve(charts.explorer.score);
     const chart = new TimeChart($("score-chart"), page.view, {
@@ -434,7 +452,12 @@ function drawCharts() {
     for (const i of charts.explorer.order.slice(0, 3)) addSensor(i);
   }
   page.chart.chart.set(content());
-  for (const chart of page.sensors.values()) chart.set({ ...chart.data, bands: markBands() });
+  for (const chart of page.sensors.values()) chart.set({ ...chart.data, bands: plainBands() });
+}
+
+// Above the curves of sensors there is no room for words.
+function plainBands() {
+  return markBands().map((band) => ({ ...band, label: "" }));
 }
 
 function markBands() {
@@ -444,15 +467,9 @@ function markBands() {
 }
 
 function content() {
-  const { charts } = page, record = charts.overview, { places, begins } = page.levels[0];
-  const known = new Set(page.findings.incidents.filter((each) => each.label || each.known).map((each) => each.incident));
-  return {
-    series: [{ places, begins, values: page.scores, color: "--blue", width: 1.1 }],
-    levels: record.threshold === null ? [] : [{ value: record.threshold }],
-    bands: [...record.cases.map(([number, from, to]) => ({ from, to, key: number, label: String(number), color: known.has(number) ? "--ink-soft" : "--band" })), ...markBands()],
-    gaps: record.gaps.map(([from, to, label]) => ({ from, to, label })),
-    lanes: record.lanes.map((lane) => ({ name: lane.name, bands: lane.bands.map(([from, to, label, hue]) => ({ from, to, label, color: lane.name === "faults" ? "--fault" : hue < 0 ? "--missing" : "--m1" })) })),
-  };
+  const { places, begins } = page.levels[0], known = new Set(page.findings.incidents.filter((each) => each.label || each.known).map((each) => each.incident));
+  const shown = overviewContent(page.charts.overview, places, begins, page.scores, (number) => ({ color: known.has(number) ? "--ink-soft" : "--band" }));
+  return { ...shown, bands: [...shown.bands, ...markBands()] };
 }
 
 function addSensor(i) {
@@ -473,7 +490,7 @@ function addSensor(i) {
     page.sensors.delete(i);
   }));
   const { places, begins } = page.levels[sensor.level];
-  chart.set({ series: [{ places, begins, values: unpackCurve(sensor.curve), color: HUES[page.sensors.size % HUES.length] }], bands: markBands() });
+  chart.set({ series: [{ places, begins, values: unpackCurve(sensor.curve), color: HUES[page.sensors.size % HUES.length] }], bands: plainBands() });
   page.sensors.set(i, chart);
 }
 
@@ -566,21 +583,20 @@ async function compare(event) {
 // 5 Go live.
 
 function drawLive() {
-  const { state } = page, fitting = state.work && state.work.what === "fit", ended = state.ended.fit;
-  $("live-lead").textContent = state.live ? "It runs: " + showNumber(state.live.rows) + " rows so far, " + state.live.alarms + (state.live.alarms === 1 ? " alarm" : " alarms") + " to be worked on" + (state.live.others ? ", and " + state.live.others + " about missing data or the model." : ".")
+  const { state } = page, { live } = state, fitting = state.work && state.work.what === "fit", ended = state.ended.fit;
+  $("live-lead").textContent = live ? "It runs: " + showNumber(live.rows) + " rows so far, " + live.alarms + (live.alarms === 1 ? " alarm" : " alarms") + " to be worked on" + (live.others ? ", and " + live.others + " about missing data or the model." : ".")
     : state.models.length ? "" : "First a model is fitted to the good periods of step 3, or to all rows; then it scores rows as they come.";
-  if (state.live) {
-    const link = make("a", { href: state.live.url, target: "_blank", rel: "noopener" }, null, "Open the live page");
-    $("live-lead").append(" ", link);
-    for (const text of state.live.problems) make("span", { class: "problem" }, $("live-lead"), text);
-  }
+  $("live-link").hidden = !live;
+  if (live) $("live-link").href = live.url;
+  $("live-problems").textContent = live ? live.problems.join(" ") : "";
   $("fit").disabled = Boolean(fitting) || !state.settings.source.length;
   $("fit-problem").textContent = ended && ended.error && !fitting ? ended.error.message : "";
-  const model = $("live-model"), before = model.options.length;
+  const model = $("live-model"), chosen = model.options.length === state.models.length ? model.value : state.models.at(-1); // a new one
   fill(model, state.models.map((name) => make("option", { value: name }, null, name)));
-  if (before !== state.models.length || !model.value) model.selectedIndex = state.models.length - 1;
+  model.value = chosen;
   $("live-form").hidden = !state.models.length;
-  $("live-stop").hidden = !state.live;
+  $("live-stop").hidden = $("live-files").hidden = !live;
+  for (const name of ["command", "toml", "unit"]) $("live-" + name).textContent = live ? live.files[name] : "";
   if (!$("live-name").value) $("live-name").value = state.name.replace(/-project$/, "");
   if (!$("live-place").value && $("live-kind").value === "input") $("live-place").value = onlySource();
 }
@@ -598,6 +614,7 @@ function liveRules() {
 function liveSource() {
   const kind = $("live-kind").value, place = $("live-place").value;
   const source = { model: $("live-model").value };
+  if (kind !== "http" && !place.trim()) throw new Error("Say where rows will come from: " + PLACES[kind][0].toLowerCase() + ", such as " + PLACES[kind][1] + ".");
   if (kind === "opcua") return { ...source, opcua: place, opcua_nodes: $("live-text").value.split("\n").filter((line) => line.trim()) };
   return kind === "http" ? source : { ...source, [kind === "folder" ? "input" : kind]: place };
 }
@@ -635,12 +652,14 @@ async function testInput() {
 async function startLive(event) {
   event.preventDefault();
   const answer = await act(() => send("live", { name: $("live-name").value, rules: liveRules(), ...liveSource() }), "live-problem");
-  $("live-files").hidden = !answer;
-  if (!answer) return;
-  for (const name of ["command", "toml", "unit"]) $("live-" + name).textContent = answer[name];
-  if ($("live-kind").value !== "http") return;
-  const address = page.state.live.url + "api/v1/assets/" + encodeURIComponent($("live-name").value) + "/samples", quoted = "'" + $("live-text").value.replaceAll("'", "'\\''") + "'";
-  tell(["Post rows there, for instance by:", make("pre", {}, null, "curl -H 'content-type: application/json' --data " + quoted + " " + address)]);
+  if (!answer || $("live-kind").value !== "http") return;
+  const address = page.state.live.url + "api/v1/assets/" + encodeURIComponent($("live-name").value) + "/samples";
+  tell(["Post rows there, for instance by:", make("pre", {}, null, "curl -H 'content-type: application/json' --data " + shellText($("live-text").value) + " " + shellText(address))]);
+}
+
+// A text as a shell takes it.
+function shellText(text) {
+  return "'" + text.replaceAll("'", "'\\''") + "'";
 }
 
 // 6 Keep.
@@ -648,23 +667,13 @@ async function startLive(event) {
 function drawKeep() {
   const { state } = page;
   $("keep-folder").textContent = state.folder;
-  $("keep-command").textContent = "cd '" + state.folder + "'\npenstock detect --config penstock.toml --report report.html";
+  $("keep-command").textContent = "cd " + shellText(state.folder) + "\npenstock detect --config penstock.toml --report report.html";
   if (!$("exports").children.length) {
-    fill($("exports"), EXPORTS.map(([kind, text, name]) => {
-      const item = make("li", {});
-      item.append(button("Download " + name, () => download(kind)));
-      if (kind === "report") item.append(button("Show it", () => showReport("keep-problem")));
-      make("span", { class: "soft" }, item, text);
-      return item;
-    }));
+    fill($("exports"), EXPORTS.map(([kind, text, name]) => item("", button("Download " + name, () => download(kind)),
+      ...(kind === "report" ? [button("Show it", () => showReport("keep-problem"))] : []), soft(text))));
   }
-  fill($("models"), state.models.map((name) => {
-    const item = make("li", {});
-    make("span", {}, item, name);
-    item.append(button("Download", () => fetchFile("model", name)));
-    return item;
-  }));
-  if (!state.models.length) make("li", { class: "soft" }, $("models"), "No model yet: step 5 fits one.");
+  fill($("models"), state.models.map((name) => item(name, button("Download", () => fetchFile("model", name)))));
+  if (!state.models.length) fill($("models"), [item("", soft("No model yet: step 5 fits one."))]);
 }
 
 async function download(kind) {
@@ -724,7 +733,7 @@ $("path-form").addEventListener("submit", async (event) => {
 $("how").addEventListener("submit", (event) => {
   event.preventDefault();
   const order = $("day-first").value;
-  act(() => send("change", { timezone: $("timezone").value || null, step: $("step").value || null, label: $("label-column").value || null, day_first: order === "" ? null : order === "true" }));
+  change({ timezone: $("timezone").value || null, step: $("step").value || null, label: $("label-column").value || null, day_first: order === "" ? null : order === "true" });
 });
 $("tag-search").addEventListener("input", drawTags);
 $("role").addEventListener("change", async () => {
@@ -757,7 +766,7 @@ $("mark-form").addEventListener("submit", async (event) => {
 $("choose-failures").addEventListener("click", () => $("failures-file").click());
 $("failures-file").addEventListener("change", async () => {
   const [file] = $("failures-file").files;
-  if (file) await act(() => uploadOne(file, () => {}, "failures"), "failures-problem");
+  if (file) await act(() => uploadOne(file, file.name, () => {}, "failures"), "failures-problem");
   $("failures-file").value = "";
 });
 $("no-failures").addEventListener("click", () => act(() => send("no-failures"), "failures-problem"));

@@ -4,31 +4,14 @@
 document.documentElement.classList.add("scripted");
 const find = (id) => document.getElementById(id);
 const record = data.overview;
-const edge = (record.extent[1] - record.extent[0]) * 0.008 || 1; // so that the first and last row are seen
-const view = new TimeView([record.extent[0] - edge, record.extent[1] + edge], {
-  least: Math.max((record.extent[1] - record.extent[0]) / Math.max(4, record.rows / 4), 0),
-});
-const LANE_COLORS = ["--m1", "--m2", "--m3", "--m4", "--m5", "--m6"];
+const view = overviewView(record);
 const opened = new Map(); // charts of incidents, by number
 const articles = new Map([...document.querySelectorAll("article.case")].map((each) => [Number(each.dataset.case), each]));
 let current = null;
 
-function overviewContent(selected) {
+function selectedContent(selected) {
   const { places, begins } = levelAt(0);
-  return {
-    series: [{ places, begins, values: scoreValues, color: "--blue", width: 1.1 }],
-    levels: record.threshold === null ? [] : [{ value: record.threshold }],
-    bands: record.cases.slice().sort((a, b) => a[3] - b[3]).map(([number, from, to]) => ({
-      from, to, label: String(number), key: number, strong: number === selected, color: number === selected ? "--orange" : "--band",
-    })),
-    gaps: record.gaps.map(([from, to, label]) => ({ from, to, label })),
-    lanes: record.lanes.map((lane) => ({
-      name: lane.name,
-      bands: lane.bands.map(([from, to, label, hue]) => ({
-        from, to, label, color: hue < 0 ? "--missing" : lane.name === "faults" ? "--fault" : LANE_COLORS[hue % LANE_COLORS.length],
-      })),
-    })),
-  };
+  return overviewContent(record, places, begins, scoreValues, (number) => ({ strong: number === selected, color: number === selected ? "--orange" : "--band" }));
 }
 
 function laneText(name, label) {
@@ -53,8 +36,8 @@ const plant = new TimeChart(timeline, view, {
     return lines;
   },
 });
-plant.set(overviewContent(null));
-const explorer = new Explorer(view, overviewContent(null), () => keepAddress());
+plant.set(selectedContent(null));
+const explorer = new Explorer(view, selectedContent(null), () => keepAddress());
 
 // Opens one incident; the others are closed. `go` moves there.
 function open(number, go) {
@@ -69,7 +52,7 @@ function open(number, go) {
   }
   const article = articles.get(number);
   if (!opened.has(number) && data.cases[number]) opened.set(number, new IncidentCharts(article, data.cases[number]));
-  plant.set(overviewContent(number));
+  plant.set(selectedContent(number));
   if (!go) return;
   keepAddress();
   article.scrollIntoView({ behavior: calm.matches ? "auto" : "smooth", block: "start" });
