@@ -14,12 +14,14 @@ from live_service import HEADER, Client, csv_of, model, options, rows, running
 from live_tables import wait_for
 
 from penstock.live import Monitor, WatchOptions
+from penstock.live.alarm_records import RefusedError
 from penstock.live.api import verdict_records
 from penstock.live.options import AssetOptions
-from penstock.live.runtime import Delivery, RefusedError
+from penstock.live.runtime import Delivery
 from penstock.live.service import Service
-from penstock.live.store import Store, StoreError
+from penstock.live.store import Store
 from penstock.live.web import LiveServer
+from penstock.storage import StorageError
 
 LIVE = rows(n=900)[600:]
 
@@ -299,27 +301,27 @@ def test_a_full_disk_stops_accepting_and_is_no_crash(tmp_path):
 
 def test_stores_that_are_refused(tmp_path):
     store = Store(tmp_path / "live.db")
-    with pytest.raises(StoreError, match="used by another"):
+    with pytest.raises(StorageError, match="used by another"):
         Store(tmp_path / "live.db")
     store.close()
     with closing(sqlite3.connect(tmp_path / "live.db")) as newer, newer:
         newer.execute("PRAGMA user_version=99")
-    with pytest.raises(StoreError, match="newer penstock"):
+    with pytest.raises(StorageError, match="newer penstock"):
         Store(tmp_path / "live.db")
     (tmp_path / "text.db").write_text("no database, but long enough to be looked at" * 20)
-    with pytest.raises(StoreError, match="not a store"):
+    with pytest.raises(StorageError, match="not a store"):
         Store(tmp_path / "text.db")
     with closing(sqlite3.connect(tmp_path / "other.db")) as other, other:
         other.execute("CREATE TABLE mine(x)")
-    with pytest.raises(StoreError, match="not a store of penstock"):
+    with pytest.raises(StorageError, match="not a store of penstock"):
         Store(tmp_path / "other.db")
-    with pytest.raises(StoreError, match="no folder"):
+    with pytest.raises(StorageError, match="no folder"):
         Store(tmp_path / "missing" / "live.db")
 
 
 def test_a_store_has_one_lock_by_whatever_name_it_is_called(tmp_path):
     (tmp_path / "link.db").symlink_to(tmp_path / "live.db")
-    with closing(Store(tmp_path / "live.db")), pytest.raises(StoreError, match="used by another"):
+    with closing(Store(tmp_path / "live.db")), pytest.raises(StorageError, match="used by another"):
         Store(tmp_path / "link.db")
 
 
@@ -329,7 +331,7 @@ def test_a_store_whose_log_was_taken_away_is_refused(tmp_path):
         post(service, csv_of(LIVE))
         shutil.copytree(tmp_path, cut_off, ignore=shutil.ignore_patterns("cut off"))  # as a kill leaves it
     (cut_off / "live.db-wal").rename(cut_off / "kept")
-    with pytest.raises(StoreError, match=r"live\.db-wal is missing"):
+    with pytest.raises(StorageError, match=r"live\.db-wal is missing"):
         Service(options(cut_off))
     (cut_off / "kept").rename(cut_off / "live.db-wal")
     with running(options(cut_off)) as service:
@@ -353,7 +355,7 @@ def test_a_damaged_store_is_refused_in_words(tmp_path):
         (tmp_path / "live.db").write_bytes(damaged)
         try:
             Service(options(tmp_path)).stop()
-        except StoreError:
+        except StorageError:
             refused += 1
     assert refused > 12  # where a single reading was changed, nothing can tell
 

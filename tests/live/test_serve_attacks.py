@@ -18,12 +18,13 @@ from penstock.live import Monitor, WatchOptions
 from penstock.live import api as api_module
 from penstock.live import assets as assets_module
 from penstock.live import service as service_module
-from penstock.live.alarm_records import AlarmError
+from penstock.live.alarm_records import RefusedError
 from penstock.live.alarms import AlarmBook
 from penstock.live.options import AssetOptions
-from penstock.live.runtime import Delivery, RefusedError
-from penstock.live.store import Store, StoreError
+from penstock.live.runtime import Delivery
+from penstock.live.store import Store
 from penstock.live.web import Limits, LiveServer, bound_socket, make_server
+from penstock.storage import StorageError
 
 LIVE = rows()[600:740]
 ROW = dict.fromkeys(NAMES, 5.0)
@@ -78,7 +79,7 @@ def test_a_value_that_was_changed_in_a_store_is_noticed(tmp_path, written, what)
         read_all(service)
     with closing(sqlite3.connect(tmp_path / "live.db")) as store, store:
         assert store.execute(CHANGES[what]).rowcount
-    with pytest.raises(StoreError), running(options(tmp_path)) as service:
+    with pytest.raises(StorageError), running(options(tmp_path)) as service:
         read_all(service)
 
 
@@ -118,7 +119,7 @@ def test_a_state_that_is_taken_away_ends_a_watch(tmp_path):
             (tmp_path / "state" / "watch.db").unlink()
         return False
 
-    with pytest.raises(StoreError, match="removed or replaced"):
+    with pytest.raises(StorageError, match="removed or replaced"):
         monitor.run(take_away)
 
 
@@ -229,7 +230,7 @@ def test_silences_are_bounded():
     book = AlarmBook()
     for _ in range(1000):
         book.silence("*", "Ada", 0.0, 10.0)
-    with pytest.raises(AlarmError):
+    with pytest.raises(RefusedError):
         book.silence("*", "Ada", 0.0, 10.0)
     book.advance(11.0)
     book.silence("*", "Ada", 12.0, 20.0)

@@ -19,9 +19,10 @@ from live_tables import wait_for
 from penstock.io import InputError
 from penstock.live import Monitor, Observer, WatchOptions
 from penstock.live import service as service_module
+from penstock.live.alarm_records import RefusedError
 from penstock.live.assets import Book
 from penstock.live.fitted import FittedScorer
-from penstock.live.runtime import CycleTask, Delivery, RefusedError
+from penstock.live.runtime import CycleTask, Delivery
 from penstock.live.store import Store
 from penstock.live.web import LiveServer
 

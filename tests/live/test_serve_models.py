@@ -18,10 +18,11 @@ from live_tables import wait_for
 from penstock import fit_model, load
 from penstock.cli import main
 from penstock.live import Monitor, Observer, WatchOptions
+from penstock.live.alarm_records import RefusedError
 from penstock.live.api import export_frame, verdict_records
 from penstock.live.fitted import FittedScorer
 from penstock.live.options import AssetOptions
-from penstock.live.runtime import Delivery, RefusedError, add_file
+from penstock.live.runtime import Delivery, add_file
 from penstock.live.web import LiveServer
 
 ROWS = rows(n=1200, fault=[*range(700, 730), *range(1000, 1030)])

@@ -28,8 +28,9 @@ from penstock._parameters import ParameterError
 from penstock.cli import main
 from penstock.live.api import ENDPOINTS, ROLES
 from penstock.live.options import AssetOptions, ServeOptions
-from penstock.live.store import Store, StoreError
+from penstock.live.store import Store
 from penstock.live.web import Limits, LiveServer
+from penstock.storage import StorageError
 
 ROWS = rows(n=900, fault=range(700, 850))
 
@@ -434,7 +435,7 @@ def test_wrong_tokens_lock_nobody_out(tmp_path):
 def test_behind_a_proxy_commands_come_from_the_public_address(tmp_path):
     """A proxy with TLS in front: the scheme is another, and the host that of the proxy or of the service."""
     public = "https://plant.example"
-    with pytest.raises(StoreError, match="token"):  # others reach it: nobody is an engineer by being on this machine
+    with pytest.raises(StorageError, match="token"):  # others reach it: nobody is an engineer by being on this machine
         LiveServer(options(tmp_path, public_url=public))
     store = Store(tmp_path / "live.db")
     token = store.add_token("Ada", "engineer", 0.0)

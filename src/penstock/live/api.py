@@ -31,11 +31,11 @@ from penstock.explain import NORMAL, REASONS, find_known, labels_of, likeness
 from penstock.io import Batch, TableError, as_zone, need_pyarrow
 from penstock.io.sinks import format_verdicts
 from penstock.live.alarm_load import alarm_load
-from penstock.live.alarm_records import Alarm, Change, alarm_in_words
+from penstock.live.alarm_records import Alarm, Change, RefusedError, alarm_in_words
 from penstock.live.assets import Asset, known_labels
 from penstock.live.connectors import as_lines
 from penstock.live.nearest import nearest_normal
-from penstock.live.runtime import Delivery, RefusedError
+from penstock.live.runtime import Delivery
 from penstock.live.service import ENGINEER_ACTIONS, OPERATOR_ACTIONS, Service
 from penstock.live.store import ModelVersion
 from penstock.report import as_csv

@@ -30,10 +30,10 @@ from typing import Any
 from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
 
 from penstock._parameters import ParameterError, check_choice
-from penstock.live.alarm_records import Alarm, alarm_in_words
+from penstock.live.alarm_records import Alarm, RefusedError, alarm_in_words
 from penstock.live.digest import DigestClock, digest_in_words, digest_page
 from penstock.live.options import OPCUA_POLICIES, AssetOptions, ServeOptions
-from penstock.live.runtime import Delivery, RefusedError
+from penstock.live.runtime import Delivery
 from penstock.live.service import Service
 
 log = logging.getLogger("penstock.serve")

@@ -27,12 +27,13 @@ from penstock._messages import counted, duration_in_words
 from penstock._parameters import ParameterError
 from penstock.explain import REASONS, Label
 from penstock.io import InputError, open_feed
-from penstock.live.alarm_records import Alarm, Change, Event, Notification, RowVerdict, label_alarm
+from penstock.live.alarm_records import Alarm, Change, Event, Notification, RefusedError, RowVerdict, label_alarm
 from penstock.live.assets import MOST_FAULTS, Asset, Book, ScoredBatch, known_labels
 from penstock.live.options import AssetOptions, ServeOptions, WatchOptions
-from penstock.live.runtime import BatchReport, CycleTask, CycleWork, Delivery, ModelShelf, RefusedError, Runtime
+from penstock.live.runtime import BatchReport, CycleTask, CycleWork, Delivery, ModelShelf, Runtime
 from penstock.live.scorers import Scorer
-from penstock.live.store import AssetRecord, Store, StoreError, StoreFullError
+from penstock.live.store import AssetRecord, Store, StoreFullError
+from penstock.storage import StorageError
 
 log = logging.getLogger("penstock.serve")
 _MOST_JOBS = 256  # deliveries and actions in one cycle
@@ -262,7 +263,7 @@ class Service(Runtime):
             self._shelf.configured(options.watch_options())  # what is wrong with a model is not wrong with the store
         try:
             self._load_store()
-        except (InputError, ParameterError, StoreError):
+        except (InputError, ParameterError, StorageError):
             raise
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, sqlite3.Error) as error:
             raise self.store.damaged(f"{type(error).__name__}: {error}") from error
@@ -480,7 +481,7 @@ class Service(Runtime):
     def _score(self, asset: Asset, work: CycleWork, now: float) -> list[Event]:
         try:
             return super()._score(asset, work, now)
-        except (StoreError, sqlite3.Error):
+        except (StorageError, sqlite3.Error):
             raise
         except Exception as error:  # in the middle of it: the whole cycle is done again, without this asset
             self._pause(asset.record.name, error)

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from penstock._types import FloatArray, StreamScores
-from penstock.storage import lock
+from penstock.storage import StorageError, lock
 
 SCHEMA_VERSION = 4
 _APPLICATION = 0x50454E53  # "PENS", in the header of the file
@@ -92,11 +92,7 @@ _MOST_FILES = 20  # of models, for each asset
 _MODELS = "SELECT * FROM models WHERE asset=? ORDER BY version"
 
 
-class StoreError(ValueError):
-    """The store cannot be opened or used; the message says what to do."""
-
-
-class StoreFullError(StoreError):
+class StoreFullError(StorageError):
     """The store cannot be written, as there is no room left or it was taken away; nothing of it has happened."""
 
 
@@ -215,14 +211,16 @@ class Store:
             self._prepare()
             return
         if not Path(path).parent.is_dir():
-            raise StoreError(f"There is no folder {Path(path).parent} for the store {Path(path).name}. Make it first.")
+            raise StorageError(
+                f"There is no folder {Path(path).parent} for the store {Path(path).name}. Make it first."
+            )
         self.path = Path(path).resolve()  # by whatever name it is called: the lock is one
         if self.path.is_dir():
-            raise StoreError(f"{self.path} is a folder; name a file for the store.")
+            raise StorageError(f"{self.path} is a folder; name a file for the store.")
         self._lock = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
             if exclusive and not lock(self._lock):
-                raise StoreError(f"{self.path} is used by another penstock. End it, or name another one.")
+                raise StorageError(f"{self.path} is used by another penstock. End it, or name another one.")
             created = not self.path.exists()
             if exclusive and not created:
                 self._check_log()
@@ -248,7 +246,7 @@ class Store:
         log = Path(f"{self.path}-wal")
         os.lseek(self._lock, 0, os.SEEK_SET)
         if os.read(self._lock, len(_IN_USE)) == _IN_USE and not log.exists():
-            raise StoreError(
+            raise StorageError(
                 f"{log} is missing: the last penstock was cut off, and what it committed is in that file. Put it "
                 f"back. If it is lost, remove {self.path}.lock: it goes on from what is in {self.path.name}."
             )
@@ -266,9 +264,9 @@ class Store:
         if found != "ok":
             raise self.damaged(found)
 
-    def damaged(self, what: object) -> StoreError:
+    def damaged(self, what: object) -> StorageError:
         """Return an error that says that the file is damaged."""
-        return StoreError(f"{self.path} is damaged ({what!s:.200}). Put back a copy of it, or name another one.")
+        return StorageError(f"{self.path} is damaged ({what!s:.200}). Put back a copy of it, or name another one.")
 
     def _note_use(self, state: bytes) -> None:
         """Note in the lock file whether the store is in use; a process that is killed leaves that behind."""
@@ -288,16 +286,16 @@ class Store:
             ours = writer.execute("PRAGMA application_id").fetchone()[0] == _APPLICATION
             empty = not writer.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-            raise StoreError(f"{self.path} is not a store of penstock: {error}.") from None
+            raise StorageError(f"{self.path} is not a store of penstock: {error}.") from None
         if not ours and not empty:
-            raise StoreError(f"{self.path} is a SQLite file, but not a store of penstock. Name another one.")
+            raise StorageError(f"{self.path} is a SQLite file, but not a store of penstock. Name another one.")
         if version > SCHEMA_VERSION:
-            raise StoreError(
+            raise StorageError(
                 f"{self.path} was written by a newer penstock (store version {version}; this one reads up to "
                 f"{SCHEMA_VERSION}). Update penstock."
             )
         if not empty and version < SCHEMA_VERSION:
-            raise StoreError(
+            raise StorageError(
                 f"{self.path} was written by an older penstock (store version {version}; this one reads "
                 f"{SCHEMA_VERSION}). Name another store; the old one stays readable by the version that wrote it."
             )
@@ -407,7 +405,7 @@ class Store:
         self._write(f"INSERT INTO {table}({names}) VALUES({marks}) {more}", *values.values(), _seal(values))
 
     def _sealed(self, query: str, *values: Any) -> list[sqlite3.Row]:
-        """Return the rows of a query for all columns of a table; StoreError if one was changed since it was written."""
+        """Return the rows of a query for all columns of a table; StorageError if one was changed since it was written."""
         found = self._read(query, *values)
         for row in found:
             plain = dict(row)
