@@ -13,6 +13,7 @@ import math
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -21,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
@@ -188,7 +188,7 @@ class Api:
 
     def __init__(self, service: Service, hub: Hub) -> None:
         self.service, self.store, self.hub = service, service.store, hub
-        self._converting = asyncio.Semaphore(1)
+        self._converting = ThreadPoolExecutor(1)  # one: objects take thirty times the memory of their text
         self._tokens: tuple[float, list[tuple[str, str, str]]] = (-math.inf, [])
 
     def tokens(self) -> list[tuple[str, str, str]]:
@@ -228,8 +228,7 @@ class Api:
             convert = partial(as_lines, body, kind, asset.record.columns or asset.scorer.variable_names)
             if len(body) <= 100_000 or kind == "lines":
                 return convert()
-            async with self._converting:  # objects take thirty times the memory of their text
-                return await run_in_threadpool(convert)
+            return await asyncio.get_running_loop().run_in_executor(self._converting, convert)
         finally:
             release()
 

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,9 @@ log.addHandler(logging.NullHandler())  # without a service nothing is logged: wh
 _KIND = "penstock.live"
 _LATELY = 500  # rows: how many of the last have no score is shown
 _MOST_LINES = 2000  # of a file in one cycle
-_MOST_ROWS, _MOST_COLUMNS = 20_000, 2_000  # of a delivery: the others wait while it is scored
+_MOST_FILES = 200  # of a folder in one cycle
+_STEPS_TO_NEXT_FILE = 3  # without a row: the end of a file, the next one, its header
+MOST_ROWS, _MOST_COLUMNS = 20_000, 2_000  # of a delivery: the others wait while it is scored
 MOST_FAULTS = 20  # malformed lines that are named one by one
 _MOST_BAD = 5  # rows that cannot be scored, one after the other: then it is not the rows
 _MOST_LAYOUTS = 16  # of posted tables, remembered for each asset
@@ -124,6 +127,8 @@ class Asset:
                 self.aligning.restore(waiting)
         self.rows: RowSource | None = None
         self.source: AnySource | None = None
+        is_folder = clock is None and isinstance(rows, Feed) and Path(rows.name).is_dir()
+        self._most_files, self._empty_steps = (_MOST_FILES, _STEPS_TO_NEXT_FILE) if is_folder else (1, 0)
         if rows is not None:
             goes_on = isinstance(rows, RowSource)
             self.rows = rows.reading_with(self._table) if isinstance(rows, RowSource) else self._read_rows(rows)
@@ -166,14 +171,21 @@ class Asset:
         return rows if self.aligning is None else AlignedSource(rows, self.aligning, is_part=self.clock is None)
 
     def read_file(self, at_most: int = _MOST_LINES) -> Batch | None:
-        """Return the next rows of the file; None if there are none."""
-        if self.source is None:
+        """Return the next rows of the file, or of the next files of a folder; None if there are none."""
+        source = self.source
+        if source is None:
             return None
-        with self._unheard_warnings(self.source):
-            batch = self.source.next_batch(at_most)
-        if self.source.columns is not None:
-            self._begin(self.source.columns.variable_names)
-        return batch
+        parts, n_rows, empty = list[Batch](), 0, 0
+        while empty <= self._empty_steps and n_rows < at_most and len(parts) < self._most_files:
+            with self._unheard_warnings(source):
+                part = source.next_batch(at_most)
+            empty = empty + 1 if part is None else 0
+            if part is not None:
+                parts.append(part)
+                n_rows += len(part.lines)
+        if source.columns is not None:
+            self._begin(source.columns.variable_names)
+        return joined_batches(parts) if parts else None
 
     @contextmanager
     def _unheard_warnings(self, source: AnySource) -> Iterator[None]:
@@ -196,8 +208,8 @@ class Asset:
         is_json = header.startswith(b"{")
         if not is_json and len(header) > _LONGEST_HEADER:
             raise InputError(f"The first line may have {_LONGEST_HEADER:,} bytes at most; it has {len(header):,}.")
-        if lines.count(b"\n") > _MOST_ROWS or max(map(header.count, (b",", b";", b"\t", b"|"))) > columns:
-            most = f"{_MOST_ROWS:,} lines and {columns:,} columns"
+        if lines.count(b"\n") > MOST_ROWS or max(map(header.count, (b",", b";", b"\t", b"|"))) > columns:
+            most = f"{MOST_ROWS:,} lines and {columns:,} columns"
             raise InputError(f"At most {most} are taken at once: send the others by themselves.")
         key = header[:4096].decode("utf-8", errors="replace")
         if is_json:  # senders write times in their own ways: as texts, or as numbers
@@ -208,7 +220,7 @@ class Asset:
         parts: list[Batch] = []
         while not reader.ended:
             with self._unheard_warnings(reader):
-                part = reader.next_batch(_MOST_ROWS)
+                part = reader.next_batch(MOST_ROWS)
             if part is not None:
                 part.further_faults, part.faults = len(part.faults[MOST_FAULTS:]), part.faults[:MOST_FAULTS]
                 parts.append(part)

@@ -157,7 +157,7 @@ class ModelShelf:
         *,
         other_columns: bool,
     ) -> Callable[[], Scorer]:
-        """Put a version into use, inside a transaction, and return what makes its scorers; RefusedError if it cannot be.
+        """Put a version into use, inside a transaction, and return what makes its scorers.
 
         old : the scorer in use. A model of other columns than that has must be asked for by `other_columns`.
         """

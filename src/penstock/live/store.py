@@ -217,6 +217,8 @@ class Store:
         self.path = Path(path).resolve()  # by whatever name it is called: the lock is one
         if self.path.is_dir():
             raise StorageError(f"{self.path} is a folder; name a file for the store.")
+        if self.path.exists() and self.path.stat().st_nlink > 1:
+            raise StorageError(f"{self.path} has a second name (a hard link), by which others could open it. Copy it.")
         self._lock = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
             if exclusive and not lock(self._lock):
@@ -405,7 +407,7 @@ class Store:
         self._write(f"INSERT INTO {table}({names}) VALUES({marks}) {more}", *values.values(), _seal(values))
 
     def _sealed(self, query: str, *values: Any) -> list[sqlite3.Row]:
-        """Return the rows of a query for all columns of a table; StorageError if one was changed since it was written."""
+        """Return the rows of a query for all columns of a table; StorageError if one was changed."""
         found = self._read(query, *values)
         for row in found:
             plain = dict(row)
