@@ -72,4 +72,4 @@ def test_zero_configuration_and_an_orderly_end(tmp_path):
     assert process.returncode == 128 + signal.SIGTERM, errors
     assert "Traceback" not in errors
     assert not (tmp_path / "penstock-live.db-wal").exists()  # closed in order
-    assert main(["refit", str(model()), str(tmp_path / "unit1.csv"), "--labels", str(labels)]) == 0
+    assert main(["refit", "--model", str(model()), str(tmp_path / "unit1.csv"), "--labels", str(labels)]) == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
 import sqlite3
@@ -89,6 +90,56 @@ def test_a_restart_goes_on_and_new_rows_of_the_file_are_read(tmp_path):
             wait_for_rows(service, upto - 1)
             found = whole(service)
     assert found == expected
+
+
+def test_a_folder_of_many_files_is_looked_through_once(tmp_path, monkeypatch):
+    folder, looks, scandir = tmp_path / "unit1", [], os.scandir
+    folder.mkdir()
+    header, *lines = csv_of(LIVE).splitlines(keepends=True)
+    for number, line in enumerate(lines):
+        (folder / f"{number}.csv").write_text(header + line)
+    os.utime(folder, (0, 0))
+    monkeypatch.setattr(os, "scandir", lambda path: looks.append(path) or scandir(path))
+    with running(options(tmp_path, input=folder)) as service:
+        wait_for_rows(service, len(lines))
+        assert [each["time"] for each in verdict_records(service, "unit1")] == LIVE["time"].tolist()
+        assert service.commits < 20
+    assert looks.count(folder) < len(lines) / 5  # at the end, for files that come
+
+
+CHANGED = {
+    "swapped": lambda table: csv_of(table[["time", "oil", "power", "head", "flow"]]),
+    "more": lambda table: csv_of(table.assign(extra=1.0)),
+    "semicolons": lambda table: csv_of(table).replace(",", ";"),
+    "json": lambda table: table.to_json(orient="records", lines=True, double_precision=6),
+}
+
+
+@pytest.mark.parametrize("kind", CHANGED)
+def test_a_file_of_another_layout_is_a_problem_that_a_person_puts_right(tmp_path, kind):
+    file = tmp_path / "unit1.csv"
+    file.write_text(csv_of(LIVE[:100]))
+    with LiveServer(options(tmp_path, input=file, names=("unit1",))) as server:
+        service, client = server.service, Client(server.url)
+        wait_for_rows(service, 100)
+        (tmp_path / "new").write_text(CHANGED[kind](LIVE[100:200]))
+        (tmp_path / "new").replace(file)
+        wait_for(lambda: service.problems)
+        assert service.assets["unit1"].record.rows == 100
+        (problem,) = client.get("status")["problems"]
+        assert "read anew from its beginning" in problem["text"]
+        assert client.command("assets/unit1/input/anew", name="Ada") == (200, {"asset": "unit1", "row": 101})
+        wait_for_rows(service, 200)
+        assert not service.problems
+        assert client.get("audit")[0]["action"] == "read anew"
+        assert [each["row"] for each in verdict_records(service, "unit1")] == list(range(1, 201))
+        oil = client.get("assets/unit1/series?sensor=oil&points=5000")["sensors"]["oil"]["value"]
+        assert oil == pytest.approx(LIVE["oil"][:200].round(6).tolist())
+    with LiveServer(options(tmp_path, input=file, names=("unit1",))) as server:
+        wait_for_rows(server.service, 200)
+        assert Client(server.url).command("assets/unit1/input/anew")[1]["row"] == 201
+    with LiveServer(options(tmp_path, names=("unit1",))) as server:
+        assert Client(server.url).command("assets/unit1/input/anew")[0] == 409
 
 
 def tables_of(folder):
@@ -213,6 +264,8 @@ def test_formats(tmp_path, kind, body):
         ("application/json", "[]", 400, "list of objects"),
         ("application/json", '{"columns": ["a"], "rows": [[1, 2]]}', 400, "list of 1 values"),
         ("application/json", '[{"flow": 5}]', 400, 'no column "head"'),
+        ("application/json", "[" + "{}," * 20_000 + "{}]", 400, "At most 20,000 rows"),
+        ("application/json", "[" + "{}," * 100_000 + "{}", 400, "At most 20,000 rows"),  # and it is not parsed
         ("text/csv", HEADER, 400, "only a header"),
         ("text/csv", "", 400, "no row"),
         ("text/csv", f"{HEADER}\n1,2", 422, "2 fields instead of 5"),
@@ -321,8 +374,12 @@ def test_stores_that_are_refused(tmp_path):
 
 def test_a_store_has_one_lock_by_whatever_name_it_is_called(tmp_path):
     (tmp_path / "link.db").symlink_to(tmp_path / "live.db")
-    with closing(Store(tmp_path / "live.db")), pytest.raises(StorageError, match="used by another"):
-        Store(tmp_path / "link.db")
+    with closing(Store(tmp_path / "live.db")):
+        with pytest.raises(StorageError, match="used by another"):
+            Store(tmp_path / "link.db")
+        (tmp_path / "hard.db").hardlink_to(tmp_path / "live.db")
+        with pytest.raises(StorageError, match="second name"):
+            Store(tmp_path / "hard.db")
 
 
 def test_a_store_whose_log_was_taken_away_is_refused(tmp_path):

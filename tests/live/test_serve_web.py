@@ -199,6 +199,38 @@ def test_actions_are_in_history_audit_and_labels(tmp_path):
         assert actions == ["silence", "withdraw label", "shelve", "acknowledge"]
 
 
+@pytest.mark.parametrize("by", ["api", "command"])
+def test_silences_are_listed_and_ended_by_people(tmp_path, capsys, by):
+    store = ["alarms", "silences", "--store", str(tmp_path / "live.db")]
+    with LiveServer(options(tmp_path, names=("unit1", "plant/a b"))) as server:
+        client = Client(server.url)
+        assert client.get("silences") == []
+        assert client.command("silences", pattern="*", hours=1, reason="a test", name="Ada")[0] == 200
+        found = client.get("silences")
+        assert [(each["id"], each["pattern"], each["who"]) for each in found] == [
+            ("plant:silence~1", "*", "Ada"), ("unit1:silence~1", "*", "Ada"),
+        ]  # fmt: skip
+        assert main([*store, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out) == found
+        client.samples(csv_of(ROWS[600:800]))
+        history = client.get(f"alarms/{client.get('alarms')[0]['id']}")["history"]
+        assert {each["quiet"] for each in history} == {"silenced"}
+        if by == "api":
+            assert client.command("silences/unit1:silence~1/end", name="Bob")[0] == 200
+        else:
+            assert main([*store, "--end", "unit1:silence~1", "--who", "Bob"]) == 0
+            assert "unit1:silence~1 has ended." in capsys.readouterr().out
+        assert client.command("silences/unit1:silence~1/end", name="Bob")[0] == 404
+        assert client.command("silences/none/end", name="Bob")[0] == 404
+        assert [each["id"] for each in client.get("silences")] == ["plant:silence~1"]
+        assert (client.get("audit")[0]["action"], client.get("audit")[0]["who"]) == ("end silence", "Bob")
+        wait_for(lambda: [each["id"] for each in client.get("alarms") if each["state"] == ["active"]])
+    assert main([*store, "--end", "unit1:silence~1"]) == 2
+    assert main([*store, "--end", "plant:silence~1"]) == 0  # with the next start
+    with LiveServer(options(tmp_path, names=("unit1", "plant/a b"))) as server:
+        wait_for(lambda: not Client(server.url).get("silences"))
+
+
 def test_what_people_said_of_an_alarm_is_known_again(tmp_path):
     table = rows(n=1800, fault=[first + row for first in (700, 1000, 1300, 1600) for row in range(60)])
     with LiveServer(options(tmp_path)) as server:

@@ -236,13 +236,17 @@ class Alarm:
 
 @dataclass(frozen=True)
 class Silence:
-    """No notifications of assets whose name matches a pattern (`*` for any text), until a time."""
+    """No notifications of assets whose name matches a pattern (`*` for any text), until a time.
+
+    ended_by : a person who ends it before its time.
+    """
 
     id: str
     pattern: str
     until: float
     who: str = ""
     reason: str = ""
+    ended_by: str = ""
 
 
 @dataclass(frozen=True)

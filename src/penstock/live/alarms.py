@@ -258,7 +258,20 @@ class AlarmBook:
         self._events.append(Change(f"{made.id}.1", self._clock, "silenced", pattern, None, None, who, reason, comment))
         return self._taken()
 
+    def end_silence(self, silence_id: str, who: str, now: float) -> list[Event]:
+        """End a silence before its time; RefusedError if there is none of this id."""
+        _check_person(who)
+        if silence_id not in self._silences:
+            raise RefusedError(f"There is no silence {silence_id!r:.80}, or it has ended.", 404)
+        self._silences[silence_id] = replace(self._silences[silence_id], until=now, ended_by=who)
+        self._pass_time(now)
+        return self._taken()
+
     # What there is.
+
+    def silences(self) -> list[Silence]:
+        """Return the silences that have not ended."""
+        return list(self._silences.values())
 
     def alarm(self, alarm_id: str) -> Alarm:
         """Return an alarm that is not closed; RefusedError if there is none of this id."""
@@ -517,7 +530,8 @@ class AlarmBook:
 
     def _end_silence(self, silence_id: str, time: float) -> None:
         ended = self._silences.pop(silence_id)
-        self._events.append(Change(f"{silence_id}.2", time, "silence ended", ended.pattern, None, None))
+        change = Change(f"{silence_id}.2", time, "silence ended", ended.pattern, None, None, ended.ended_by)
+        self._events.append(change)
         self._note_groups(time)
 
     def _change(self, kind: str, alarm: Alarm, before: AlarmState | None, time: float, said: _Said = _UNSAID) -> None:

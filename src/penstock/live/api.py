@@ -270,6 +270,7 @@ class Api:
             state["model_time"] = version.added if version is not None and version.source else None
             problem = self.service.problems.get(f"input of {state['asset']}")
             state["problem"] = None if problem is None else problem.text
+            state["has_file"] = self.service.options.assets[state["asset"]].input is not None
         return states
 
     def _versions(self, asset: str) -> dict[int, ModelVersion]:
@@ -500,6 +501,17 @@ class Api:
         silenced = self.service.silence(given["pattern"], _who(request), given["hours"], given["reason"])
         return await asyncio.wrap_future(silenced)
 
+    def silences(self, request: Request) -> list[dict[str, Any]]:
+        return self.service.silences()
+
+    async def end_silence(self, request: Request) -> dict[str, Any]:
+        await asyncio.wrap_future(self.service.end_silence(request.path_params["silence"], _who(request)))
+        return {"ended": request.path_params["silence"]}
+
+    async def read_anew(self, request: Request) -> dict[str, Any]:
+        asset = self._asset(request)
+        return await asyncio.wrap_future(self.service.read_anew(asset.record.name, _who(request)))
+
     async def withdraw(self, request: Request) -> dict[str, Any]:
         await asyncio.wrap_future(self.service.withdraw_label(request.path_params["label"], _who(request)))
         return {"withdrawn": request.path_params["label"]}
@@ -541,6 +553,9 @@ ENDPOINTS = (
         Parameter("pattern", "string", "of asset names, * for any text", most=100, needed=True),
         Parameter("hours", "number", _HOURS, least=0.001, most=8784, needed=True), _REASON, _NAME,
     )),
+    Endpoint("GET", "/api/v1/silences", "viewer", "Silences that have not ended.", Api.silences),
+    Endpoint("POST", "/api/v1/silences/{silence}/end", "operator", "End a silence before its time.",
+        Api.end_silence, (), (_NAME,)),
     Endpoint("GET", "/api/v1/load", "viewer", "How much alarms ask of operators, against usual targets.", Api.load, (
         Parameter("days", "number", "of the data's time; 30", 30.0, most=1e6),
         Parameter("operators", "integer", "who share the load; 1", 1, least=1, most=10_000),
@@ -571,6 +586,8 @@ ENDPOINTS = (
         "Score by another version of the model from now on.", Api.use_model, (),
         (Parameter("version", "integer", "which one; absent: the one in use before", least=1, most=1e9),
          Parameter("other_columns", "boolean", "true: a model of other columns is meant", False), _NAME)),
+    Endpoint("POST", "/api/v1/assets/{asset:path}/input/anew", "engineer",
+        "Read its file from the beginning, with the layout that it has now.", Api.read_anew, (), (_NAME,)),
     Endpoint("GET", "/api/v1/assets/{asset:path}/quarantine", "viewer",
         "Rows that could not be scored, and why, the newest first.", Api.quarantine),
     Endpoint("GET", "/api/v1/assets/{asset:path}", "viewer", "One asset: columns, model, counts.", Api.asset),

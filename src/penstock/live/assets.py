@@ -102,6 +102,7 @@ class Asset:
         self.clock, self.has_alarms = clock, has_alarms
         self._strict, self._n_variables = options.strict, options.n_variables
         self._unsaved: list[Batch] | None = None if clock is None else []  # scored since the state, if not in a store
+        self.unread = 0  # malformed lines of its inputs since the last row
         self.bad_rows = 0  # that could not be scored, one after the other
         self.last_bad = -math.inf  # when there was one
         scorer = self.scorer = self._saved_scorer()
@@ -467,6 +468,10 @@ class Book:
                 found[place] = replace(event, id=f"{self.name}:{event.id}")
         self.dirty = self.dirty or bool(found)
         return found
+
+    def silences(self) -> list[dict[str, Any]]:
+        """Return the silences that have not ended, with ids that no other book has."""
+        return [{**vars(each), "id": f"{self.name}:{each.id}"} for each in self.book.silences()]
 
     def is_due(self) -> bool:
         """Return whether a timer is due."""

@@ -41,6 +41,9 @@ _MOST_BYTES = 2_000_000  # of deliveries in one cycle, which others wait for
 _MOST_WAITING = 2000  # more are refused: the client sends them again later
 _LONGEST_CYCLE = 10.0  # seconds; then something is wrong
 _FIRST_PAUSE, _LONGEST_PAUSE = 60.0, 3600.0  # seconds for which an asset that fails is left alone
+_MANY_UNREAD = 20  # malformed lines, one after the other: then it is not the lines
+_PUT_RIGHT = "Put the former file back, or have this one read anew from its beginning (page Assets)."
+TO_END = "silences to end"  # what is kept in the store for it
 _QUIET = 3600.0  # seconds after which a row that could not be scored is no problem any more
 _LONGEST_TEXT = 10_000  # characters of a row that is kept
 _MOST_DIGESTS = 250  # of messages that a broker may send again
@@ -181,6 +184,19 @@ class Service(Runtime):
         """Send no notifications of assets whose name matches the pattern, for so many hours of the data's time."""
         return self._put(CycleTask(partial(self._silence, pattern, who, hours, reason)))
 
+    def silences(self) -> list[dict[str, Any]]:
+        """Return the silences that have not ended."""
+        return [each for _, book in sorted(self._books.items()) for each in book.silences()]
+
+    def end_silence(self, identity: str, who: str) -> Future[None]:
+        """End a silence before its time."""
+        return self._put(CycleTask(partial(self._end_silence, identity, who)))
+
+    def read_anew(self, asset: str, who: str) -> Future[dict[str, Any]]:
+        """Read the file of an asset from its beginning, with the layout that it has now."""
+        self.asset(asset)
+        return self._put(CycleTask(partial(self._read_anew, asset, who)))
+
     def withdraw_label(self, identity: str, who: str) -> Future[None]:
         """Take back a label."""
         return self._put(CycleTask(partial(self._withdraw, identity, who)))
@@ -274,7 +290,7 @@ class Service(Runtime):
         labels = {each["id"]: Label.from_dict(each) for each in self.store.labels()}
         books = {
             name: Book(name, rules, known_labels(labels.values(), members), self.store.book(name))
-            for name in {*groups.values()}
+            for name in dict.fromkeys(groups.values())
             if (members := [asset for each, asset in assets.items() if groups[each] == name])
         }
         replayed: list[tuple[float, int, Asset, int, list[RowVerdict]]] = []
@@ -332,7 +348,9 @@ class Service(Runtime):
         times = 1 if last is None else last.times + 1
         seconds = min(_FIRST_PAUSE * 2.0 ** min(times - 1, 20), _LONGEST_PAUSE)
         reason = str(error) if isinstance(error, InputError | OSError) else f"{type(error).__name__}: {error}"
-        text = f"{reason[:300]} It is paused, and tried again after {duration_in_words(seconds)}."
+        if isinstance(error, InputError) and self.options.assets[name].input is not None:
+            reason = f"{reason[:300]} {_PUT_RIGHT}"
+        text = f"{reason[:600]} It is paused, and tried again after {duration_in_words(seconds)}."
         self._pauses[name] = _Pause(time.monotonic() + seconds, text, times)
         self.enter_problem(f"input of {name}", text)
 
@@ -506,12 +524,24 @@ class Service(Runtime):
 
     def _answer(self, asset: Asset, part: BatchReport, work: CycleWork) -> None:
         faults, count = part.faults, len(part.faults) + part.batch.further_faults
+        if part.delivery is None or not part.delivery.source.startswith("http "):  # clients over HTTP are answered
+            self._note_unread(asset, part, count)
         if part.delivery is not None:
             shown = [{"line": fault.line, "reason": fault.reason} for fault in faults[:MOST_FAULTS]]
             answer = {"accepted": part.batch.readings or part.taken, "duplicate": False, "row": part.last_row}
             work.answers.append((part.delivery.future, {**answer, "malformed": count, "faults": shown}))
         elif faults:
             log.warning("%s: %d malformed lines; the first: %s", asset.record.name, count, faults[0])
+
+    def _note_unread(self, asset: Asset, part: BatchReport, count: int) -> None:
+        """Show a problem where an input brings nothing but malformed lines."""
+        asset.unread = 0 if part.taken or part.batch.readings else asset.unread + count
+        name, source = asset.record.name, "its file" if part.delivery is None else part.delivery.source
+        if not asset.unread:
+            self.clear_problem(f"lines of {name}")
+        elif asset.unread >= _MANY_UNREAD and part.faults:
+            said = f"None of the last {asset.unread:,} lines of {source} is a row; the last: {part.faults[-1].reason}."
+            self.enter_problem(f"lines of {name}", f"{said} Has its layout changed (header, separator)? {_PUT_RIGHT}")
 
     def _leave(self, asset: Asset, work: CycleWork, error: Exception) -> None:
         """Pause an asset in the middle of a cycle: nothing of it is written, and it is read again later."""
@@ -591,6 +621,46 @@ class Service(Runtime):
             raise LookupError(f"No asset has a name like {pattern!r:.80}.")
         self.store.add_audit(time.time(), who, "silence", pattern, {"hours": hours, "reason": reason})
         return events, [event.as_dict() for event in events]
+
+    def _end_silence(self, identity: str, who: str, now: float) -> tuple[list[Event], None]:
+        name, _, own = identity.rpartition(":")
+        if name not in self._books:
+            raise LookupError(f"There is no silence {identity!r:.80}, or it has ended.")
+        book = self._books[name]
+        events = book.named(book.book.end_silence(own, who, book.now()))
+        self.store.add_audit(now, who, "end silence", identity, {})
+        return events, None
+
+    def _wanted_switches(self) -> list[CycleTask]:
+        """Return also the ends of silences that `penstock alarms silences` has asked for."""
+        looked, found = self._next_look, super()._wanted_switches()
+        if self._next_look == looked or not (wanted := self.store.mark(TO_END)):
+            return found
+
+        def end(now: float) -> tuple[list[Event], None]:
+            self.store.save_book(f"~{TO_END}", [])
+            events = list[Event]()
+            for each in wanted:
+                with suppress(LookupError, RefusedError):  # it has ended meanwhile
+                    events += self._end_silence(each["id"], each["who"], now)[0]
+            return events, None
+
+        return [*found, CycleTask(end)]
+
+    def _read_anew(self, name: str, who: str, now: float) -> tuple[list[Event], Any]:
+        if self.options.assets[name].input is None:
+            raise RefusedError(f"{name} has no file.", 409)
+        asset = self.assets[name]
+        asset.save_positions(self.store)
+        asset.pack()
+        self.store.save_asset(asset.record, with_state=True)
+        self.store.forget_position(asset.record.id, "file")
+        self._end_pause(name)
+        self.clear_problem(f"lines of {name}")
+        self._reopen(name)
+        details = {"asset": name, "row": asset.record.rows + 1}
+        self.store.add_audit(now, who, "read anew", name, details)
+        return [], details
 
     def _with_model(
         self, asset: Asset, record: AssetRecord, options: WatchOptions, make: Callable[[], Scorer]

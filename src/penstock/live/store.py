@@ -687,6 +687,10 @@ class Store:
         rows = self._sealed("SELECT * FROM books WHERE name=?", name)
         return json.loads(rows[0]["state"]) if rows else None
 
+    def book_names(self) -> list[str]:
+        """Return the names of the parts of the alarms' state."""
+        return [row["name"] for row in self._read("SELECT name FROM books WHERE name NOT LIKE '~%' ORDER BY name")]
+
     def save_book(self, name: str, state: Any) -> None:
         """Write a part of the state of the alarms."""
         self._write("DELETE FROM books WHERE name=?", name)
