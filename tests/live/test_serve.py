@@ -157,10 +157,9 @@ def check_together(folder, size):
         if rows:
             asset = store.asset("unit1")
             assert rows == size * (store.positions(asset.id)["test"] + 1)
-            for blocks in (store.verdicts(asset.id), store.readings(asset.id)):
-                assert [row for each in blocks for row in range(each.first, each.first + len(each.seconds))] == list(
-                    range(1, rows + 1)
-                )
+            blocks = store.rows(asset.id, with_readings=True)
+            numbers = [row for each in blocks for row in range(each.first, each.first + len(each.values))]
+            assert numbers == list(range(1, rows + 1))
         newest = {change["alarm"]["id"]: change["alarm"] for change in store.changes()}
         alarms = {alarm["id"]: {**alarm, "open": None} for alarm in store.alarms()}
         assert alarms == {name: {**alarm, "open": None} for name, alarm in newest.items()}
@@ -424,8 +423,12 @@ def test_old_readings_are_removed_and_verdicts_stay(tmp_path):
     asset = store.asset("unit1")
     with store.transaction():
         assert store.remove_old(time.time() + 86400 * 31, 30, 365) == 1
-    assert list(store.readings(asset.id)) == []
-    assert sum(len(block.seconds) for block in store.verdicts(asset.id)) == 50
+    (block,) = store.rows(asset.id, with_readings=True)
+    assert (block.values, len(block.seconds)) == (None, 50)
+    with store.transaction():
+        assert store.remove_old(time.time() + 86400 * 31, 30, 365) == 0
+        assert store.remove_old(time.time() + 86400 * 366, 30, 365) == 1
+    assert not list(store.rows(asset.id))
     store.close()
 
 

@@ -51,14 +51,14 @@ def written(tmp_path_factory):
 def read_all(service):
     store, asset = service.store, service.store.asset("unit1")
     store.alarms(), store.changes(), store.labels(), store.audit(), store.positions(asset.id)
-    list(store.readings(asset.id)), list(store.verdicts(asset.id))
+    list(store.rows(asset.id, with_readings=True))
     store.model_file(store.models(asset.id)[1].digest)
 
 
 CHANGES = {
-    "readings": "UPDATE readings SET data = zeroblob(length(data))",
-    "verdicts": "UPDATE verdicts SET data = zeroblob(length(data))",
-    "time of rows": "UPDATE verdicts SET until = until + 1",
+    "readings": "UPDATE blocks SET readings = zeroblob(length(readings))",
+    "verdicts": "UPDATE blocks SET scores = zeroblob(length(scores))",
+    "time of rows": "UPDATE blocks SET until = until + 1",
     "alarms": "UPDATE alarms SET record = replace(record, 'oil', 'head')",
     "open alarms": "UPDATE alarms SET open = 1 - open",
     "changes": "UPDATE changes SET record = replace(record, 'oil', 'head')",
@@ -173,9 +173,9 @@ def test_a_clock_that_jumps_ahead_removes_nothing(tmp_path, monkeypatch):
         service._next_cleaning = 0.0
         service.post({}).result(30)
         service.post({}).result(30)
-        assert len(list(service.store.readings(1))) == 1
+        assert len(list(service.store.rows(1))) == 1
         service._next_cleaning = 0.0  # a day later it is the time that it is
-        wait_for(lambda: not list(service.store.readings(1)))
+        wait_for(lambda: not list(service.store.rows(1)))
 
 
 # Names, senders, rows.
@@ -272,9 +272,9 @@ def test_a_question_about_a_long_period_takes_a_bounded_memory(tmp_path, monkeyp
         assert len(few["rows"]) <= 10
         assert max(few["score"]) == max(each["score"] for each in whole)
         read = []
-        plain_rows = Store._rows_of
+        of_store = Store.rows
         monkeypatch.setattr(
-            Store, "_rows_of", lambda self, *given: (read.append(row) or row for row in plain_rows(self, *given))
+            Store, "rows", lambda self, *at, **how: (read.append(each) or each for each in of_store(self, *at, **how))
         )
         assert client("GET", "/api/v1/assets/unit1/export?limit=5")[1].count("\n") == 6
         assert len(read) <= 4  # not the whole history

@@ -55,7 +55,7 @@ def with_bad_rows(*places):
 
 def scores_of(service, asset="unit1"):
     record = service.store.asset(asset)
-    return [score for block in service.store.verdicts(record.id) for score in block.scores.scores.tolist()]
+    return [score for block in service.store.rows(record.id) for score in block.scores.scores.tolist()]
 
 
 def expected_scores(folder, places):

@@ -188,6 +188,7 @@ class Api:
 
     def __init__(self, service: Service, hub: Hub) -> None:
         self.service, self.store, self.hub = service, service.store, hub
+        self._learning = ThreadPoolExecutor(1)  # layouts, which takes a while with thousands of columns
         self._converting = ThreadPoolExecutor(1)  # one: objects take thirty times the memory of their text
         self._tokens: tuple[float, list[tuple[str, str, str]]] = (-math.inf, [])
 
@@ -214,7 +215,11 @@ class Api:
             position = ("next", int(number))
         lines = await self._lines(request, kind, asset)
         delivery = Delivery(asset.record.name, lines, f"http {client or ''}".strip(), position)
-        answer = await asyncio.wrap_future(self.service.deliver(delivery))
+        if asset.knows_layout(lines):
+            taken = self.service.deliver(delivery)
+        else:
+            taken = await asyncio.get_running_loop().run_in_executor(self._learning, self.service.deliver, delivery)
+        answer = await asyncio.wrap_future(taken)
         if not answer["accepted"] and answer.get("malformed"):
             raise RefusedError(f"No row could be read: {answer['faults'][0]['reason']}.", 422)
         return answer
@@ -308,7 +313,7 @@ class Api:
         thinned: list[Any] = [none, *np.empty((3, 0)), np.empty(0, np.bool_), none]
         parts, waiting = list[Any](), 0
         share = 1 + self.store.count_rows(record.id, after=after, since=since) // _MOST_ROWS
-        for block in self.store.verdicts(record.id, after=after, since=since):
+        for block in self.store.rows(record.id, after=after, since=since):
             numbers, scores = np.arange(block.first, block.first + len(block.seconds)), block.scores
             versions = np.full(len(numbers), block.version)
             parts.append((numbers, block.seconds, scores.scores, scores.thresholds, scores.flags, versions))
@@ -339,7 +344,11 @@ class Api:
         texts: dict[str, list[str | None]] = {}
         times: list[Any] = [None] * len(rows)
         place_of = {row: place for place, row in enumerate(rows)}
-        for block in self.store.readings(asset.record.id, after=rows[0] - 1) if rows else ():
+        for block in self.store.rows(asset.record.id, after=rows[0] - 1, with_readings=True) if rows else ():
+            if block.first > rows[-1]:
+                break
+            if block.values is None:
+                continue
             of_block = versions[block.version].columns or ()
             places = [(name, of_block.index(name)) for name in names if name in of_block]
             for offset in range(len(block.values)):
@@ -351,8 +360,6 @@ class Api:
                     times[place] = None if block.times is None else block.times[offset]
                     for name, words in block.texts.items():
                         texts.setdefault(name, [None] * len(rows))[place] = words[offset]
-            if block.first > rows[-1]:
-                break
         expected = asset.scorer.expected(Batch(values, range(len(rows)), times, [], texts))
         inputs = asset.scorer.variable_names
         return {
@@ -449,7 +456,7 @@ class Api:
 
     def _version_at(self, asset: Asset, second: float) -> int | None:
         """Return the version of the model that scored the row at this time; None if verdicts are not kept any more."""
-        found = (block.version for block in self.store.verdicts(asset.record.id, since=second))
+        found = (block.version for block in self.store.rows(asset.record.id, since=second))
         return next(found, None)
 
     def load(self, request: Request) -> dict[str, Any]:
@@ -661,7 +668,7 @@ def verdict_records(service: Service, asset: str, after: int = 0, limit: int | N
     """Return the verdicts on an asset after a row, in the form of `penstock watch`."""
     record, found = service.store.asset(asset), list[dict[str, Any]]()
     names = {version: [*map(json.dumps, each.names or ())] for version, each in service.store.models(record.id).items()}
-    for block in service.store.verdicts(record.id, after=after):
+    for block in service.store.rows(record.id, after=after):
         mine = names[block.version]
         lines = format_verdicts(block.first, block.times, block.scores, mine, block.reasons).splitlines()
         found += ({**json.loads(line), "model": block.version} for line in lines[max(0, after + 1 - block.first) :])
@@ -676,7 +683,7 @@ def export_frame(service: Service, asset: str, after: int = 0, limit: int = 100_
     versions = service.store.models(record.id)
     parts: list[pd.DataFrame] = []
     count = 0
-    for block, readings in service.store.history(record.id, after=after):
+    for block in service.store.rows(record.id, after=after, with_readings=True):
         n, scores = len(block.seconds), block.scores
         part = pd.DataFrame({
             "row": np.arange(block.first, block.first + n),
@@ -688,7 +695,7 @@ def export_frame(service: Service, asset: str, after: int = 0, limit: int = 100_
             "model": block.version,
         })  # fmt: skip
         columns = list(versions[block.version].columns or ())
-        values = np.full((n, len(columns)), np.nan) if readings is None else readings.values
+        values = np.full((n, len(columns)), np.nan) if block.values is None else block.values
         named = [f"{name} (reading)" if name in part.columns else name for name in columns]
         parts.append(pd.concat([part, pd.DataFrame(values, columns=named)], axis=1)[part["row"] > after])
         count += len(parts[-1])

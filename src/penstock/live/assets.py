@@ -7,10 +7,9 @@ import logging
 import math
 import re
 import time
-import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -36,7 +35,7 @@ from penstock.live.alarm_records import Event, Notification, RowVerdict
 from penstock.live.alarms import AlarmBook
 from penstock.live.options import AlarmRules, WatchOptions
 from penstock.live.scorers import Scorer, Verdicts
-from penstock.live.store import AssetRecord, Readings, Store, VerdictBlock
+from penstock.live.store import AssetRecord, RowBlock, Store
 from penstock.storage import state_from_bytes, state_to_bytes
 
 log = logging.getLogger("penstock.serve")
@@ -61,15 +60,14 @@ class ScoredBatch:
     """Rows of an asset with their verdicts.
 
     batch : the rows.
-    readings, block : the same for the store; None if there is no row.
+    block : the same for the store; None if there is no row.
     verdicts : for the alarms; none where there are none.
     unknown_texts : by column, what the model does not know.
     refused, failed : by place among the rows that came, why the model cannot use a row, and how it failed on one.
     """
 
     batch: Batch
-    readings: Readings | None = None
-    block: VerdictBlock | None = None
+    block: RowBlock | None = None
     verdicts: list[RowVerdict] = field(default_factory=list)
     unknown_texts: Iterable[tuple[str, str]] = ()
     refused: dict[int, str] = field(default_factory=dict)
@@ -176,32 +174,22 @@ class Asset:
         source = self.source
         if source is None:
             return None
+        is_new = source.columns is None
         parts, n_rows, empty = list[Batch](), 0, 0
         while empty <= self._empty_steps and n_rows < at_most and len(parts) < self._most_files:
-            with self._unheard_warnings(source):
-                part = source.next_batch(at_most)
+            part = source.next_batch(at_most)
             empty = empty + 1 if part is None else 0
             if part is not None:
                 parts.append(part)
                 n_rows += len(part.lines)
         if source.columns is not None:
             self._begin(source.columns.variable_names)
+            for note in source.notes if is_new else ():
+                log.info("%s", note)
         return joined_batches(parts) if parts else None
 
-    @contextmanager
-    def _unheard_warnings(self, source: AnySource) -> Iterator[None]:
-        """Log what is odd about the layout of an input, when it is found out, instead of warning of it."""
-        if source.columns is not None or self.clock is not None:
-            yield
-            return
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-        for note in source.notes:
-            log.info("%s", note)
-
-    def read_lines(self, lines: bytes, source: str) -> Batch:
-        """Return the rows of a text, which is laid out like those with the same first line."""
+    def _layout_key(self, lines: bytes) -> str:
+        """Return what texts of one layout have in common; InputError for a text that is too large."""
         header = lines.lstrip().partition(b"\n")[0].strip()
         if not header:
             raise InputError("There is no row in this.")
@@ -212,21 +200,48 @@ class Asset:
         if lines.count(b"\n") > MOST_ROWS or max(map(header.count, (b",", b";", b"\t", b"|"))) > columns:
             most = f"{MOST_ROWS:,} lines and {columns:,} columns"
             raise InputError(f"At most {most} are taken at once: send the others by themselves.")
-        key = header[:4096].decode("utf-8", errors="replace")
         if is_json:  # senders write times in their own ways: as texts, or as numbers
-            key = "json, time as a number" if _NUMERIC_TIME.search(header[:4096]) else "json"
+            return "json, time as a number" if _NUMERIC_TIME.search(header[:4096]) else "json"
+        return header[:4096].decode("utf-8", errors="replace")
+
+    def knows_layout(self, lines: bytes) -> bool:
+        """Return whether a text is laid out like one before, or too large to be looked at."""
+        with suppress(InputError):
+            return self._layout_key(lines) in self.layouts
+        return True
+
+    def learn_layout(self, lines: bytes, source: str) -> dict[str, Any] | None:
+        """Return how a text is laid out, for `read_lines`; None if that is known.
+
+        It takes seconds with thousands of columns: it is for the thread of whoever brings the text.
+        """
+        if self._layout_key(lines) in self.layouts:
+            return None
+        rows = RowSource(_Lines(lines, source), self._table, self._strict, None, self._ahead, time.time)
+        while rows.columns is None:
+            if rows.ended:
+                raise InputError("There is no row in this that could be read; CSV needs a header and a row.")
+            rows.next_batch(MOST_ROWS)
+        for note in rows.notes:
+            log.info("%s", note)
+        table: dict[str, Any] = rows.position()["table"]
+        return table
+
+    def read_lines(self, lines: bytes, source: str, layout: dict[str, Any] | None) -> Batch:
+        """Return the rows of a text, whose layout is known from one with the same first line, or was learnt."""
+        key = self._layout_key(lines)
         reader = self._aligned(self._read_rows(_Lines(lines, source)))
-        if key in self.layouts:
-            reader.continue_from({"table": self.layouts[key], "file": {"kind": "pipe"}, "line": 0})
+        known = self.layouts.get(key, layout)
+        if known is None:  # it was known when the text came, and is forgotten
+            known = self.learn_layout(lines, source)
+        reader.continue_from({"table": known, "file": {"kind": "pipe"}, "line": 0})
         parts: list[Batch] = []
         while not reader.ended:
-            with self._unheard_warnings(reader):
-                part = reader.next_batch(MOST_ROWS)
+            part = reader.next_batch(MOST_ROWS)
             if part is not None:
                 part.further_faults, part.faults = len(part.faults[MOST_FAULTS:]), part.faults[:MOST_FAULTS]
                 parts.append(part)
-        if reader.columns is None:
-            raise InputError("There is no row in this that could be read; CSV needs a header and a row.")
+        assert reader.columns is not None
         self._begin(reader.columns.variable_names)
         table = reader.position()["table"]
         if self.layouts.get(key) != table:
@@ -293,14 +308,15 @@ class Asset:
         if not len(batch.values):
             return ScoredBatch(batch, refused=refused, failed=failed)
         seconds = self._seconds(batch, now)
-        place = (record.rows + 1, now, seconds, None if batch.seconds is None else batch.times, record.version)
+        times = None if batch.seconds is None else batch.times
+        place = (record.rows + 1, now, seconds, times, record.version, found.scores, found.reasons)
         record.rows += len(batch.values)
         record.newest, record.received = float(seconds[-1]), now
         record.counts.update(found.counts(batch))
         if self._unsaved is not None:
             self._unsaved.append(batch)
-        readings, block = Readings(*place, batch.values, batch.texts), VerdictBlock(*place, found.scores, found.reasons)
-        return ScoredBatch(batch, readings, block, self._verdicts(found, seconds), found.unknown_texts, refused, failed)
+        block = RowBlock(*place, batch.values, batch.texts)
+        return ScoredBatch(batch, block, self._verdicts(found, seconds), found.unknown_texts, refused, failed)
 
     def _seconds(self, batch: Batch, now: float) -> FloatArray:
         """Return the times of rows for their alarms."""
@@ -313,7 +329,7 @@ class Asset:
     def _find_bad_rows(self, batch: Batch, store: Store) -> dict[int, str]:
         """Return the rows that the model fails on, and how, by place; the scorer is then as before the batch."""
         self.scorer = self._saved_scorer()
-        stored = map(batch_of, store.readings(self.record.id, after=self.record.state_row))
+        stored = map(batch_of, store.rows(self.record.id, after=self.record.state_row, with_readings=True))
         for earlier in stored if self._unsaved is None else self._unsaved:
             self._score(earlier)
         before = self.scorer.state()
@@ -363,9 +379,9 @@ class Asset:
 
     def replay(self, store: Store) -> Iterator[tuple[float, int, list[RowVerdict]]]:
         """Score again what was scored after the last saved state; yield when it came, the last row, and verdicts."""
-        for block in store.readings(self.record.id, after=self.record.state_row):
+        for block in store.rows(self.record.id, after=self.record.state_row, with_readings=True):
             found = self._score(batch_of(block))
-            yield block.received, block.first + len(block.values) - 1, self._verdicts(found, block.seconds)
+            yield block.received, block.first + len(block.seconds) - 1, self._verdicts(found, block.seconds)
 
     def _verdicts(self, found: Verdicts, seconds: FloatArray) -> list[RowVerdict]:
         if not self.has_alarms:
@@ -400,7 +416,7 @@ class Asset:
             if self.aligning is not None:
                 store.save_position(identity, "aligner", self.aligning.state())
 
-    def show_last(self, block: VerdictBlock) -> None:
+    def show_last(self, block: RowBlock) -> None:
         """Note the last of some verdicts, to be shown."""
         last = {"score": block.scores.scores[-1], "threshold": block.scores.thresholds[-1]}
         self._last = {name: float(value) if math.isfinite(value) else None for name, value in last.items()}
@@ -524,8 +540,9 @@ class _Lines(Feed):
         return 0, b""
 
 
-def batch_of(block: Readings) -> Batch:
-    """Return rows of the store as they were scored: those that came without a time have none."""
+def batch_of(block: RowBlock) -> Batch:
+    """Return rows of the store with their readings as they were scored: those that came without a time have none."""
+    assert block.values is not None
     seconds = None
     if block.times is not None:
         missing = [time is None or is_missing(str(time)) for time in block.times]

@@ -46,12 +46,14 @@ class Delivery:
     source : name of the input, by which positions are kept.
     position : ("next", n): number n of this source, each one more than the one before; ("after", n): greater than the
         one before; ("digest", text): may come again, then as ("again", text). What came before is not counted again.
+    layout : what `Asset.learn_layout` found out, or what was wrong.
     """
 
     asset: str
     lines: bytes
     source: str
     position: tuple[str, Any] | None = None
+    layout: dict[str, Any] | Exception | None = None
     future: Future[dict[str, Any]] = field(default_factory=Future)
 
 

@@ -145,11 +145,15 @@ class Service(Runtime):
 
     def deliver(self, delivery: Delivery) -> Future[dict[str, Any]]:
         """Take in rows; the future has the answer when they are committed, or a `RefusedError`."""
-        self.asset(delivery.asset)
+        asset = self.asset(delivery.asset)
         if "disk" in self.problems:
             raise RefusedError(self.problems["disk"].text, 507)
         release = self.claim(len(delivery.lines))
         delivery.future.add_done_callback(lambda _: release())
+        try:
+            delivery.layout = asset.learn_layout(delivery.lines, delivery.source)
+        except Exception as error:  # whatever a text does to the parser: it is answered in turn
+            delivery.layout = error
         try:
             return self._put(delivery)
         except RefusedError:
@@ -296,7 +300,7 @@ class Service(Runtime):
         replayed: list[tuple[float, int, Asset, int, list[RowVerdict]]] = []
         for name, asset in assets.items():
             asset.book = books[groups[name]]
-            for block in self.store.verdicts(asset.record.id, after=asset.record.rows - 1):
+            for block in self.store.rows(asset.record.id, after=asset.record.rows - 1):
                 asset.show_last(block)
             for received, last, verdicts in asset.replay(self.store):
                 replayed.append((received, asset.record.id, asset, last, verdicts))
@@ -348,9 +352,10 @@ class Service(Runtime):
         times = 1 if last is None else last.times + 1
         seconds = min(_FIRST_PAUSE * 2.0 ** min(times - 1, 20), _LONGEST_PAUSE)
         reason = str(error) if isinstance(error, InputError | OSError) else f"{type(error).__name__}: {error}"
+        advice = ""
         if isinstance(error, InputError) and self.options.assets[name].input is not None:
-            reason = f"{reason[:300]} {_PUT_RIGHT}"
-        text = f"{reason[:600]} It is paused, and tried again after {duration_in_words(seconds)}."
+            advice = f" {_PUT_RIGHT}"
+        text = f"{reason[:300]} It is paused, and tried again after {duration_in_words(seconds)}.{advice}"
         self._pauses[name] = _Pause(time.monotonic() + seconds, text, times)
         self.enter_problem(f"input of {name}", text)
 
@@ -473,7 +478,9 @@ class Service(Runtime):
                     answer = {"accepted": 0, "duplicate": True, "row": asset.record.rows}
                     work.answers.append((delivery.future, answer))
                     return
-            rows = asset.read_lines(delivery.lines, delivery.source)
+            if isinstance(delivery.layout, Exception):
+                raise delivery.layout
+            rows = asset.read_lines(delivery.lines, delivery.source, delivery.layout)
         except RefusedError as error:
             work.answers.append((delivery.future, error))
             return
@@ -515,12 +522,11 @@ class Service(Runtime):
             self.clear_problem(f"clock of {asset.record.name}")
 
     def _keep(self, asset: Asset, scored: ScoredBatch) -> None:
-        assert scored.readings is not None
         assert scored.block is not None
         self._end_pause(asset.record.name)
         if scored.block.received - asset.last_bad > _QUIET:
             self.clear_problem(f"rows of {asset.record.name}")
-        self.store.add_rows(asset.record.id, scored.readings, scored.block)
+        self.store.add_rows(asset.record.id, scored.block)
 
     def _answer(self, asset: Asset, part: BatchReport, work: CycleWork) -> None:
         faults, count = part.faults, len(part.faults) + part.batch.further_faults
