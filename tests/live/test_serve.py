@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import shutil
 import sqlite3
 import time
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from live_service import HEADER, Client, csv_of, model, options, rows, running
@@ -430,6 +432,21 @@ def test_old_readings_are_removed_and_verdicts_stay(tmp_path):
         assert store.remove_old(time.time() + 86400 * 366, 30, 365) == 1
     assert not list(store.rows(asset.id))
     store.close()
+
+
+def test_a_store_has_the_size_that_the_page_says(tmp_path):
+    page = (Path(__file__).parents[2] / "docs" / "serve.md").read_text()
+    of_row, of_sensor, of_batch = re.search(
+        r"takes about (\d+) bytes and (\d+) .*?some (\d+) bytes a batch", page, re.S
+    ).groups()
+    quiet, sizes = rows(n=1900, fault=()), []
+    for first, last in ((0, 20), (20, 120)):
+        with running(options(tmp_path)) as service:
+            for start in range(first, last):
+                service.deliver(Delivery("unit1", csv_of(quiet[start * 10 :][:10]).encode(), "test")).result()
+        sizes.append((tmp_path / "live.db").stat().st_size)
+    said = 1000 * (int(of_row) + 4 * int(of_sensor)) + 100 * int(of_batch)
+    assert sizes[1] - sizes[0] == pytest.approx(said, rel=0.3)
 
 
 def test_an_asset_without_a_model_learns(tmp_path):

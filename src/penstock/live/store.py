@@ -51,7 +51,7 @@ CREATE TABLE inputs(
 CREATE TABLE blocks(
     asset INTEGER NOT NULL, first INTEGER NOT NULL, count INTEGER NOT NULL, received REAL NOT NULL, until REAL NOT NULL,
     times TEXT, version INTEGER NOT NULL, scores BLOB NOT NULL, reasons TEXT, seal INTEGER,
-    readings BLOB, texts TEXT, readings_seal INTEGER, PRIMARY KEY(asset, first)) WITHOUT ROWID;
+    readings BLOB, texts TEXT, readings_seal INTEGER, PRIMARY KEY(asset, first));
 CREATE INDEX blocks_until ON blocks(asset, until);
 CREATE INDEX blocks_read ON blocks(asset, first) WHERE readings IS NOT NULL;
 CREATE TABLE alarms(
