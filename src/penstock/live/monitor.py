@@ -236,7 +236,7 @@ class Monitor(Runtime):
         try:
             record = store.asset(known[0])
             positions = store.positions(record.id)
-            changed = differences(positions.pop("settings"), self._settings)
+            changed = _differences(positions.pop("settings"), self._settings)
             if changed:
                 more = _MODELS if "model was" in changed else ""
                 raise StorageError(
@@ -415,12 +415,8 @@ def _open_store(folder: Path | None) -> Store:
         raise StorageError(f"--state {folder} cannot be written to: {error.strerror}.") from error
 
 
-def differences(saved: dict[str, Any], now: dict[str, Any]) -> str:
-    """Return the settings that are not the same, in words; "" if all are.
-
-    >>> differences({"alpha": 0.8, "model": None}, {"alpha": 0.5, "model": "3f2a"})
-    "alpha was 0.8, is 0.5; model was not set, is '3f2a'"
-    """
+def _differences(saved: dict[str, Any], now: dict[str, Any]) -> str:
+    """Return the settings that are not the same, in words; "" if all are."""
     names = [name for name in sorted({*saved, *now}) if saved.get(name) != now.get(name)]
     shown = [["not set" if value is None else repr(value) for value in (saved.get(n), now.get(n))] for n in names]
     return "; ".join(f"{name} was {before}, is {after}" for name, (before, after) in zip(names, shown, strict=True))

@@ -77,19 +77,7 @@ class _Pause:
 
 
 class Service(Runtime):
-    """Run the assets of a configuration on a store; the outbox has each notification once for each of the targets.
-
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from penstock.live.options import AssetOptions
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> service = Service(ServeOptions(store=folder / "live.db", assets={"unit1": AssetOptions()}))
-    >>> service.start()
-    >>> rows = b'{"time": "2026-01-01T00:00:00", "flow": 1.5, "head": 2.0}'
-    >>> service.deliver(Delivery("unit1", rows, "example")).result()["accepted"]
-    1
-    >>> service.stop()
-    """
+    """Run the assets of a configuration on a store; the outbox has each notification once for each of the targets."""
 
     def __init__(self, options: ServeOptions, targets: Sequence[str] = ()) -> None:
         options.check()

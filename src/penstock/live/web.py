@@ -479,17 +479,7 @@ def make_server(app: ASGIApp, options: ServeOptions, limits: Limits) -> WebServe
 
 
 class LiveServer:
-    """A service with its web server.
-
-    >>> import tempfile, urllib.request
-    >>> from pathlib import Path
-    >>> from penstock.live.options import AssetOptions
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> options = ServeOptions(store=folder / "live.db", port=0, assets={"unit1": AssetOptions()})
-    >>> with LiveServer(options) as server:
-    ...     urllib.request.urlopen(server.url + "healthz").status
-    200
-    """
+    """A service with its web server."""
 
     def __init__(self, options: ServeOptions, limits: Limits | None = None) -> None:
         options.check()
