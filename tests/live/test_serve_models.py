@@ -284,6 +284,7 @@ def test_the_store_of_a_watch_has_the_version_of_its_model(tmp_path, capsys):
     for _ in range(2):  # it goes on from what is there
         assert main(command) == 0
     assert main(["model", "list", "--store", str(tmp_path / "state" / "watch.db"), "--json"]) == 0
+    assert (tmp_path / "state" / "watch.db").stat().st_mode & 0o777 == 0o600  # it holds readings
     (version,) = json.loads(capsys.readouterr().out)["unit1"]
     assert (version["version"], version["in_use"], version["source"]) == (1, True, str(model()))
     assert version["names"] == version["columns"] == list(NAMES)

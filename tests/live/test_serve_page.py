@@ -102,7 +102,7 @@ def test_it_fits_a_phone(browser, server, scheme):
         page.locator("#alarm-rows tr, #no-alarms:not([hidden])").first.wait_for()
         for hash in ("alarms", "assets", "load", "service"):
             page.evaluate(f"location.hash = '{hash}'")
-            page.wait_for_timeout(100)
+            page.locator(f"#page-{hash}:not([hidden])").wait_for()
             wide = page.evaluate(
                 "[...document.querySelectorAll('main *')].filter((e) => e.getBoundingClientRect().right > 361).length"
             )
