@@ -35,7 +35,7 @@ from penstock.live.alarm_records import Event, Notification, RowVerdict
 from penstock.live.alarms import AlarmBook
 from penstock.live.options import AlarmRules, WatchOptions
 from penstock.live.scorers import Scorer, Verdicts
-from penstock.live.store import AssetRecord, RowBlock, Store
+from penstock.live.store import AssetRecord, ScoredBlock, Store
 from penstock.storage import state_from_bytes, state_to_bytes
 
 log = logging.getLogger("penstock.serve")
@@ -67,7 +67,7 @@ class ScoredBatch:
     """
 
     batch: Batch
-    block: RowBlock | None = None
+    block: ScoredBlock | None = None
     verdicts: list[RowVerdict] = field(default_factory=list)
     unknown_texts: Iterable[tuple[str, str]] = ()
     refused: dict[int, str] = field(default_factory=dict)
@@ -228,7 +228,7 @@ class Asset:
         return table
 
     def read_lines(self, lines: bytes, source: str, layout: dict[str, Any] | None) -> Batch:
-        """Return the rows of a text, whose layout is known from one with the same first line, or was learnt."""
+        """Return the rows of a text, whose layout is known from one with the same first line, or was found out."""
         key = self._layout_key(lines)
         reader = self._aligned(self._read_rows(_Lines(lines, source)))
         known = self.layouts.get(key, layout)
@@ -315,7 +315,7 @@ class Asset:
         record.counts.update(found.counts(batch))
         if self._unsaved is not None:
             self._unsaved.append(batch)
-        block = RowBlock(*place, batch.values, batch.texts)
+        block = ScoredBlock(*place, batch.values, batch.texts)
         return ScoredBatch(batch, block, self._verdicts(found, seconds), found.unknown_texts, refused, failed)
 
     def _seconds(self, batch: Batch, now: float) -> FloatArray:
@@ -416,7 +416,7 @@ class Asset:
             if self.aligning is not None:
                 store.save_position(identity, "aligner", self.aligning.state())
 
-    def show_last(self, block: RowBlock) -> None:
+    def show_last(self, block: ScoredBlock) -> None:
         """Note the last of some verdicts, to be shown."""
         last = {"score": block.scores.scores[-1], "threshold": block.scores.thresholds[-1]}
         self._last = {name: float(value) if math.isfinite(value) else None for name, value in last.items()}
@@ -540,7 +540,7 @@ class _Lines(Feed):
         return 0, b""
 
 
-def batch_of(block: RowBlock) -> Batch:
+def batch_of(block: ScoredBlock) -> Batch:
     """Return rows of the store with their readings as they were scored: those that came without a time have none."""
     assert block.values is not None
     seconds = None

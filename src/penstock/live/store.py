@@ -96,7 +96,7 @@ class StoreFullError(StorageError):
 
 
 @dataclass(frozen=True)
-class RowBlock:
+class ScoredBlock:
     """Consecutive rows of an asset with their verdicts.
 
     first : number of the first one, from 1.
@@ -534,7 +534,7 @@ class Store:
         """Remove the position in an input."""
         self._write("DELETE FROM inputs WHERE asset=? AND name=?", asset, name)
 
-    def add_rows(self, asset: int, block: RowBlock) -> None:
+    def add_rows(self, asset: int, block: ScoredBlock) -> None:
         """Write rows with their verdicts and readings."""
         scores, seconds = block.scores, block.seconds.astype("<f8")
         parts = [seconds, scores.scores.astype("<f8"), scores.thresholds.astype("<f8"), scores.flags.astype("u1")]
@@ -557,7 +557,7 @@ class Store:
 
     def rows(
         self, asset: int, *, after: int = 0, since: float | None = None, with_readings: bool = False
-    ) -> Iterator[RowBlock]:
+    ) -> Iterator[ScoredBlock]:
         """Yield the rows of an asset, in order: those after this number, or from this time on.
 
         Some are read at a time: a connection is not held while they are used.
@@ -777,7 +777,7 @@ def _records(rows: Iterable[sqlite3.Row]) -> list[dict[str, Any]]:
     return [json.loads(row["record"]) for row in rows]
 
 
-def _block(row: sqlite3.Row, *, with_readings: bool) -> RowBlock:
+def _block(row: sqlite3.Row, *, with_readings: bool) -> ScoredBlock:
     n, data = row["count"], row["scores"]
     seconds, scores, thresholds = np.frombuffer(data, "<f8", 3 * n).reshape(3, n)
     flags = np.frombuffer(data, "u1", n, 24 * n).astype(np.bool_)
@@ -789,8 +789,8 @@ def _block(row: sqlite3.Row, *, with_readings: bool) -> RowBlock:
     times = None if row["times"] is None else json.loads(row["times"])
     place = (row["first"], row["received"], seconds, times, row["version"], found, reasons)
     if not with_readings or row["readings"] is None:
-        return RowBlock(*place)
-    return RowBlock(*place, np.frombuffer(row["readings"], "<f8").reshape(n, -1), json.loads(row["texts"] or "{}"))
+        return ScoredBlock(*place)
+    return ScoredBlock(*place, np.frombuffer(row["readings"], "<f8").reshape(n, -1), json.loads(row["texts"] or "{}"))
 
 
 def _asset_record(row: sqlite3.Row) -> AssetRecord:
