@@ -20,8 +20,9 @@ from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException
 
+from penstock.live.alarm_records import RefusedError
 from penstock.live.options import AlarmRules, AssetOptions, ServeOptions
-from penstock.live.runtime import Delivery, RefusedError
+from penstock.live.runtime import Delivery
 from penstock.live.web import LiveServer
 
 

@@ -135,7 +135,7 @@ def test_who_chose_a_method_is_not_told_why(table: str, chosen: list[str], capfd
     assert HINT not in capfd.readouterr().out
     assert main(["fit", table, *chosen, "-m", "plant.model"]) == 0
     assert HINT not in capfd.readouterr().out
-    assert main(["score", "plant.model", table]) == 0
+    assert main(["score", "--model", "plant.model", table]) == 0
     assert HINT not in capfd.readouterr().out
 
 
@@ -144,7 +144,7 @@ def test_a_share_is_a_rate_of_false_alarms(table: str, capfd: pytest.CaptureFixt
     usual.to_csv("usual.csv", index=False)
     assert main(["fit", "usual.csv", "--exclude", "fault", "-m", "plant.model"]) == 0
     capfd.readouterr()
-    assert main(["score", "plant.model", table, "--threshold", "1e-4", "-o", "new.json"]) == 0
+    assert main(["score", "--model", "plant.model", table, "--threshold", "1e-4", "-o", "new.json"]) == 0
     detector = load("plant.model").parts[0].detector.set_false_alarm_rate(1e-4)
     summary = json.loads(Path("new.json").read_text())["summary"]
     assert summary["threshold"] == detector.threshold_
@@ -221,10 +221,10 @@ def test_a_format_of_time_and_names_are_kept_by_the_model(table: str, capfd: pyt
     Path("plant.dat").write_text(frame.to_csv(sep=" ", index=False, header=False))
     Path("fit.toml").write_text('time-format = "%Hh%M-%d.%m.%Y"\nnames = ["when", "a", "b", "c", "d"]\n')
     assert main(["fit", "plant.dat", *QUICK, "--config", "fit.toml", "-m", "model", "-q"]) == 0
-    assert main(["score", "model", "plant.dat", "--scores", "scores.csv", "-q"]) == 0
+    assert main(["score", "--model", "model", "plant.dat", "--scores", "scores.csv", "-q"]) == 0
     assert pd.read_csv("scores.csv")["time"].iloc[1] == "2024-05-01T00:10:00"
     assert load("model").inputs.names == ("a", "b", "c", "d")
-    assert main(["score", "model", "plant.dat", "--time-format", "%Y", "-q"]) == 2
+    assert main(["score", "--model", "model", "plant.dat", "--time-format", "%Y", "-q"]) == 2
     assert "no column of times written as '%Y' (--time-format)" in capfd.readouterr().err
     assert main(["detect", "plant.dat", *QUICK, "--names", "a,b"]) == 2
     assert "plant.dat has 5 columns, but names has 2." in capfd.readouterr().err
@@ -255,7 +255,7 @@ def test_fit_and_score_are_the_halves_of_detect(table: str, capfd: pytest.Captur
         r"NSNMF was fitted to 288 rows of 4 inputs\.\n(\nWorth knowing:\n(  .+\n)+)?\nWritten: plant\.model\n",
         capfd.readouterr().out,
     )
-    assert main(["score", "plant.model", table, "-q", "--scores", "new.csv", "-o", "new.json"]) == 0
+    assert main(["score", "--model", "plant.model", table, "-q", "--scores", "new.csv", "-o", "new.json"]) == 0
     paper = {"method": "nsnmf", "parameters": {"n_components": 2}}
     model = fit_model(table, exclude=["fault"], **paper, train_until="2024-05-02")
     scores = pd.read_csv("new.csv")["score"]
@@ -275,7 +275,7 @@ def test_a_model_is_not_replaced_unasked(table: str, capfd: pytest.CaptureFixtur
     assert "--overwrite" in capfd.readouterr().err
     assert main(["fit", table, *QUICK, "--label", "fault", "-m", "plant.model", "--overwrite", "-q"]) == 0
     assert capfd.readouterr().out == ""
-    assert main(["score", "plant.model", table, "--top", "3", "--gap", "0", "--label", "fault"]) == 0
+    assert main(["score", "--model", "plant.model", table, "--top", "3", "--gap", "0", "--label", "fault"]) == 0
     assert "3 findings" in capfd.readouterr().out
 
 
@@ -452,5 +452,5 @@ def test_labels_groups_and_periods(table: str, capfd: pytest.CaptureFixture[str]
     assert (summary["rows"], summary["scored"], summary["groups"]) == (800, 654, 2)
     assert main(["fit", "two.csv", *QUICK, "--group", "unit", "-m", "plant.penstock"]) == 0
     assert "Column 'fault' looks like a label and is no input." in capfd.readouterr().out
-    assert main(["score", "plant.penstock", "two.csv", "--top", "5", "--until", "2024-05-01", "--json"]) == 0
+    assert main(["score", "--model", "plant.penstock", "two.csv", "--top", "5", "--until", "2024-05-01", "--json"]) == 0
     assert json.loads(capfd.readouterr().out)["rows"] == 288

@@ -176,7 +176,11 @@ def test_an_unexpected_error_in_a_file_is_one_line(run: Run, table: str, command
     notes = pa.table({"a": [1.0, 2.0], "label": [0, 1]}).replace_schema_metadata({b"pandas": b"{}"})
     parquet.write_table(notes, "bad.parquet")
     assert run("fit", table, *QUICK, "-m", "model", "-q") == 0
-    given = {"fit": ["bad.parquet", "-m", "new"], "score": ["model", "bad.parquet"], "bench": ["--data", "bad.parquet"]}
+    given = {
+        "fit": ["bad.parquet", "-m", "new"],
+        "score": ["--model", "model", "bad.parquet"],
+        "bench": ["--data", "bad.parquet"],
+    }
     assert "bad.parquet is damaged" in run.refusal(command, *given.get(command, ["bad.parquet"]))
 
 
@@ -321,10 +325,10 @@ def test_a_small_disk(run: Run, table: str, capfd: pytest.CaptureFixture[str]) -
 
 
 MODELS: dict[str, tuple[list[str], str]] = {
-    "no model": (["score", "nowhere.model", "plant.csv"], "nowhere.model"),
-    "a table as model": (["score", "plant.csv", "plant.csv"], "not a file saved by penstock"),
-    "a folder as model": (["score", ".", "plant.csv"], "."),
-    "the model alone": (["score", "plant.csv"], "Missing argument 'SOURCE'"),
+    "no model": (["score", "--model", "nowhere.model", "plant.csv"], "nowhere.model"),
+    "a table as model": (["score", "--model", "plant.csv", "plant.csv"], "not a file saved by penstock"),
+    "a folder as model": (["score", "--model", ".", "plant.csv"], "."),
+    "the model alone": (["score", "--model", "plant.csv"], "Missing argument 'SOURCE'"),
     "fit without model": (["fit", "plant.csv"], "Missing option '--model'"),
     "the input as model": (["fit", "plant.csv", "-m", "plant.csv", "--overwrite"], "is read by this very command"),
     "model there": (["fit", "plant.csv", "-m", "old.model"], "--model: old.model exists already."),

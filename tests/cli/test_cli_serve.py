@@ -7,10 +7,10 @@ import re
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 from live_service import Client, csv_of, model, rows
+from live_tables import wait_for
 
 from penstock.cli import main
 
@@ -59,10 +59,8 @@ def test_zero_configuration_and_an_orderly_end(tmp_path):
     )
     line = process.stdout.readline()
     url = re.search(r"http://127.0.0.1:\d+/", line)[0]
-    client, end = Client(url), time.monotonic() + 120
-    while client.get("assets/unit1")["row"] < 900:
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    client = Client(url)
+    wait_for(lambda: client.get("assets/unit1")["row"] == 900, 120)
     labels = tmp_path / "labels.jsonl"  # those of serve are of the same name as the file that refit is given
     alarm = client.get("alarms")[0]["id"]
     assert client.command(f"alarms/{alarm}/label", reason="fault", name="Ada")[0] == 200
@@ -72,4 +70,4 @@ def test_zero_configuration_and_an_orderly_end(tmp_path):
     assert process.returncode == 128 + signal.SIGTERM, errors
     assert "Traceback" not in errors
     assert not (tmp_path / "penstock-live.db-wal").exists()  # closed in order
-    assert main(["refit", str(model()), str(tmp_path / "unit1.csv"), "--labels", str(labels)]) == 0
+    assert main(["refit", "--model", str(model()), str(tmp_path / "unit1.csv"), "--labels", str(labels)]) == 0

@@ -184,7 +184,7 @@ def test_from_an_alarm_to_a_label_to_a_model_that_remembers(
     known = {row: begun_at(row, list(ended.values())) for row in (1000, 1300, 1600)}
     assert [None if each is None else each.known_as for each in known.values()] == ["fault", "rare but normal", ""]
 
-    refit = ["refit", str(model), str(history / "unit1.csv"), "--labels", str(labels), *RULES]
+    refit = ["refit", "--model", str(model), str(history / "unit1.csv"), "--labels", str(labels), *RULES]
     assert main(refit) == 0
     text = capsys.readouterr().out
     assert model.read_bytes() == before, "nothing is switched unless asked"
@@ -212,7 +212,15 @@ def test_from_an_alarm_to_a_label_to_a_model_that_remembers(
 def test_alarms_that_have_no_label_are_not_fitted_to(
     history: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = ["refit", str(history / "unit1.penstock"), str(history / "unit1.csv"), *RULES, "--hold-out", "0.1"]
+    command = [
+        "refit",
+        "--model",
+        str(history / "unit1.penstock"),
+        str(history / "unit1.csv"),
+        *RULES,
+        "--hold-out",
+        "0.1",
+    ]
     assert main([*command, "-o", str(tmp_path / "safe.penstock")]) == 0
     text = capsys.readouterr().out
     assert "without a label were left out of fitting" in text
@@ -248,7 +256,15 @@ def test_a_refit_on_a_schedule_goes_on_until_it_is_ended(
 
     monkeypatch.setattr(penstock.live.refit, "refit", counted)
     monkeypatch.setattr(cli, "_wait", wait)
-    command = ["refit", str(tmp_path / "unit1.penstock"), str(history / "unit1.csv"), *RULES, "--every", "1s"]
+    command = [
+        "refit",
+        "--model",
+        str(tmp_path / "unit1.penstock"),
+        str(history / "unit1.csv"),
+        *RULES,
+        "--every",
+        "1s",
+    ]
     assert main(command) == 128 + signal.SIGTERM
     assert len(calls) == 3
     assert "the disk is full Tried again" in capsys.readouterr().err
@@ -267,7 +283,7 @@ def test_wrong_labels_on_the_command_line(history: Path, tmp_path: Path, capsys:
     assert main(["label", str(tmp_path / "a.jsonl"), "unit1-1", "--as", "fault"]) == 2
     assert "--model" in capsys.readouterr().err
     (tmp_path / "labels.jsonl").write_text('{"kind": "label"}\n')
-    refit = ["refit", str(history / "unit1.penstock"), str(history / "unit1.csv")]
+    refit = ["refit", "--model", str(history / "unit1.penstock"), str(history / "unit1.csv")]
     assert main([*refit, "--labels", str(tmp_path / "labels.jsonl")]) == 2
     assert "line 1: this is no label" in capsys.readouterr().err
     assert main([*refit, "--labels", str(tmp_path / "none.jsonl")]) == 2
@@ -295,7 +311,7 @@ def test_an_incident_of_a_report_is_known_to_the_model_afterwards(
 
     def scored(name: str, source: Path) -> dict[str, Any]:
         files = ["-o", str(tmp_path / name), "--overwrite", "--quiet"]
-        assert main(["score", str(model), str(source), *files]) in (0, 1)
+        assert main(["score", "--model", str(model), str(source), *files]) in (0, 1)
         document: dict[str, Any] = json.loads((tmp_path / name).read_text())
         return document
 

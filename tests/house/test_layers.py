@@ -132,7 +132,7 @@ for command in sys.argv[1:]:
     assert main(shlex.split(command)) == 0, command
 sys.stderr.write(" ".join(name for name in sys.modules if name.startswith("penstock") or "." not in name))
 """
-FITTING = ["fit table.csv -q -m plant.model", "score plant.model table.csv -q", "detect table.csv -q"]
+FITTING = ["fit table.csv -q -m plant.model", "score --model plant.model table.csv -q", "detect table.csv -q"]
 ABOVE = {"bench", "detectors", "io", "report", "scale"}
 
 

@@ -186,7 +186,7 @@ def served(folder: Path, model: Path, parts: list[str], restarts: int = 0) -> li
                 sent += 1
             rows = [
                 {"time": time, "score": score}
-                for block in service.store.verdicts(service.assets["unit1"].record.id)
+                for block in service.store.rows(service.assets["unit1"].record.id)
                 for time, score in zip(block.times, block.scores.scores.tolist(), strict=True)
             ]
     return rows

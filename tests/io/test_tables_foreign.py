@@ -296,7 +296,7 @@ def test_streams_read_these_forms_as_files_do(tmp_path: Path, capfd: pytest.Capt
         model, alarms, scores = (str(tmp_path / f"{name}.{end}") for end in ("penstock", "jsonl", "csv"))
         assert main(["fit", str(tmp_path / "good.csv"), "--model", model]) == 0
         assert main(["watch", str(tmp_path / "new.csv"), "--model", model, "-o", alarms]) == 0
-        assert main(["score", model, str(tmp_path / "new.csv"), "--scores", scores]) == 0
+        assert main(["score", "--model", model, str(tmp_path / "new.csv"), "--scores", scores]) == 0
         capfd.readouterr()
         live, later = pd.read_json(alarms, lines=True), pd.read_csv(scores)
         assert len(live) == len(later) == 100
@@ -321,7 +321,7 @@ def test_words_in_place_of_numbers_are_missing_readings_in_streams_too(tmp_path:
     good, new, model, live, scores = files
     assert main(["fit", good, "--model", model]) == 0
     assert main(["watch", new, "--model", model, "-o", live]) == 0
-    assert main(["score", model, new, "--scores", scores]) == 0
+    assert main(["score", "--model", model, new, "--scores", scores]) == 0
     rows = pd.read_json(live, lines=True)
     assert len(rows) == 100
     np.testing.assert_allclose(rows["score"], pd.read_csv(scores)["score"], rtol=1e-9)
@@ -351,7 +351,7 @@ def test_empty_cells_of_a_sparse_stream_are_those_of_a_file(tmp_path: Path) -> N
     good, new, model, live, scores = files
     assert main(["fit", good, "--model", model]) == 0
     assert main(["watch", new, "--model", model, "-o", live]) == 0
-    assert main(["score", model, new, "--scores", scores]) == 0
+    assert main(["score", "--model", model, new, "--scores", scores]) == 0
     rows, table = pd.read_json(live, lines=True), pd.read_csv(scores)
     assert len(rows) == len(table)
     np.testing.assert_allclose(rows["score"], table["score"], rtol=1e-9)
@@ -390,7 +390,7 @@ def test_objects_of_a_gateway_are_readings_too(tmp_path: Path) -> None:
     good, objects, table, model, live, scores = (str(tmp_path / name) for name in names)
     assert main(["fit", good, "--model", model]) == 0
     assert main(["watch", objects, "--model", model, "-o", live]) == 0
-    assert main(["score", model, table, "--scores", scores]) == 0
+    assert main(["score", "--model", model, table, "--scores", scores]) == 0
     np.testing.assert_allclose(
         pd.read_json(live, lines=True)["score"], pd.read_csv(scores)["score"], rtol=1e-9, equal_nan=True
     )

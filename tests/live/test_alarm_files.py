@@ -23,7 +23,6 @@ from penstock.live.alarm_load import alarm_load
 from penstock.live.alarm_records import Alarm, AlarmState, Change, RowVerdict
 from penstock.live.alarms import AlarmBook
 from penstock.live.options import AlarmRules
-from penstock.live.store import StoreError
 from penstock.storage import StorageError
 
 RULES = AlarmRules(on_delay="1min", off_delay="3min", min_duration=0, group_wait=0)
@@ -92,7 +91,7 @@ def test_wrong_files_and_settings(options: WatchOptions) -> None:
     Monitor(options, rules=RULES).run()
     with pytest.raises(StorageError, match="is the --output already"):
         Monitor(replace(options, alarms=options.output), rules=RULES)
-    with pytest.raises(StoreError, match="alarms: on_delay was"):
+    with pytest.raises(StorageError, match="alarms: on_delay was"):
         Monitor(options)
     Path(str(options.alarms)).write_text("{}\n")
     with pytest.raises(StorageError, match="fewer than"):

@@ -15,11 +15,11 @@ from penstock._parameters import ParameterError
 from penstock.live.alarm_records import (
     ACTIONS,
     Alarm,
-    AlarmError,
     AlarmState,
     Change,
     Event,
     Notification,
+    RefusedError,
     RowVerdict,
     Sensor,
     alarm_in_words,
@@ -161,7 +161,7 @@ def play(book: AlarmBook, given: tuple[str, Any]) -> list[Event]:  # noqa: PLR09
         if kind == "advance":
             return book.advance(time)
         return list(book.act(kind, name, "Ada", time, "rare but normal", "seen before"))
-    except AlarmError:
+    except RefusedError:
         return []
 
 
@@ -288,10 +288,10 @@ def test_an_alarm_worked_by_people() -> None:
         lambda: book.update([RowVerdict("u", float("nan"))]),
         lambda: book.advance(float("inf")),
     ):
-        with pytest.raises(AlarmError):
+        with pytest.raises(RefusedError):
             wrong()
     book.act("acknowledge", "unit1-1", "Ada", 200, "fault", "bearing")
-    with pytest.raises(AlarmError, match="cannot be acknowledged: it is acknowledged"):
+    with pytest.raises(RefusedError, match="cannot be acknowledged: it is acknowledged"):
         book.act("acknowledge", "unit1-1", "Bob", 210)
     book.act("confirm", "unit1-1", "Bob", 220)
     book.update(verdicts("....." + " " * 15 + ".", start=240.0))

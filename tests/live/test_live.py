@@ -19,7 +19,6 @@ from penstock import OnlineNSNMF
 from penstock._parameters import ParameterError
 from penstock.io import InputError
 from penstock.live import Counts, Monitor, Observer, WatchOptions
-from penstock.live.store import StoreError
 from penstock.storage import StorageError
 from penstock.thresholds import ConformalPValue
 
@@ -117,7 +116,7 @@ def test_a_last_line_without_an_end_may_grow_in_a_file_but_not_in_a_pipe(options
 )
 def test_other_settings_are_refused(options: WatchOptions, change: dict[str, Any], message: str) -> None:
     Monitor(options).run(after(5))
-    with pytest.raises(StoreError, match=message):
+    with pytest.raises(StorageError, match=message):
         Monitor(replace(options, **change))
     Monitor(options).run()  # and the lock is free again
 
@@ -232,7 +231,7 @@ def test_a_state_that_is_damaged_is_refused_and_nothing_is_touched(
     before = written(options)
     with closing(sqlite3.connect(options.state / "watch.db")) as store, store:  # type: ignore[operator]
         store.execute(statement, (value,))
-    with pytest.raises(StoreError):
+    with pytest.raises(StorageError):
         Monitor(options)
     assert written(options) == before
 
@@ -241,11 +240,11 @@ def test_a_state_that_is_no_store_is_refused(options: WatchOptions, tmp_path: Pa
     Monitor(options).run(after(8))
     file = tmp_path / "state" / "watch.db"
     file.write_bytes(file.read_bytes()[:5000])
-    with pytest.raises(StoreError):
+    with pytest.raises(StorageError):
         Monitor(options)
     (tmp_path / "file").write_text("")
     for folder in (tmp_path / "file", tmp_path / "file" / "state"):
-        with pytest.raises(StoreError, match="a folder is needed"):
+        with pytest.raises(StorageError, match="a folder is needed"):
             Monitor(replace(options, state=folder))
 
 
@@ -297,7 +296,7 @@ def test_an_online_model_from_a_file_goes_on_learning(options: WatchOptions, tmp
     Monitor(options).run()
     assert [line["score"] for line in lines_of(options.output)] == trained.process(table).scores.tolist()
     detector(alpha=0.7).fit(table).save(tmp_path / "model")
-    with pytest.raises(StoreError, match=r"alpha was 0\.8, is 0\.7; model was '.*', is '.*'"):
+    with pytest.raises(StorageError, match=r"alpha was 0\.8, is 0\.7; model was '.*', is '.*'"):
         Monitor(options)
     elsewhere = replace(options, columns=("speed", "flow"), output=tmp_path / "b", state=tmp_path / "c")
     with pytest.raises(InputError, match="made for the columns flow, head, power, speed, but these are speed, flow"):

@@ -256,6 +256,15 @@ def test_a_running_threshold_starts_from_the_training_scores(options: WatchOptio
             watched(options, threshold=wrong)
 
 
+def test_a_threshold_that_stays_is_not_asked_for_each_row(
+    options: WatchOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    penstock.fit_model(good()).save(str(options.model))
+    expected = watched(options)
+    monkeypatch.delattr("penstock.thresholds.Threshold.update")
+    assert watched(options) == expected
+
+
 def test_an_online_model_of_fit_goes_on_learning_in_each_mode(options: WatchOptions, tmp_path: Path) -> None:
     model = penstock.fit_model(good(), modes="state", method="online")
     model.save(str(options.model))

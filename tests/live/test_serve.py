@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import re
 import shutil
 import sqlite3
 import time
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from live_service import HEADER, Client, csv_of, model, options, rows, running
 from live_tables import wait_for
 
 from penstock.live import Monitor, WatchOptions
+from penstock.live.alarm_records import RefusedError
 from penstock.live.api import verdict_records
 from penstock.live.options import AssetOptions
-from penstock.live.runtime import Delivery, RefusedError
+from penstock.live.runtime import Delivery
 from penstock.live.service import Service
-from penstock.live.store import Store, StoreError
+from penstock.live.store import Store
 from penstock.live.web import LiveServer
+from penstock.storage import StorageError
 
 LIVE = rows(n=900)[600:]
 
@@ -89,6 +94,56 @@ def test_a_restart_goes_on_and_new_rows_of_the_file_are_read(tmp_path):
     assert found == expected
 
 
+def test_a_folder_of_many_files_is_looked_through_once(tmp_path, monkeypatch):
+    folder, looks, scandir = tmp_path / "unit1", [], os.scandir
+    folder.mkdir()
+    header, *lines = csv_of(LIVE).splitlines(keepends=True)
+    for number, line in enumerate(lines):
+        (folder / f"{number}.csv").write_text(header + line)
+    os.utime(folder, (0, 0))
+    monkeypatch.setattr(os, "scandir", lambda path: looks.append(path) or scandir(path))
+    with running(options(tmp_path, input=folder)) as service:
+        wait_for_rows(service, len(lines))
+        assert [each["time"] for each in verdict_records(service, "unit1")] == LIVE["time"].tolist()
+        assert service.commits < 20
+    assert looks.count(folder) < len(lines) / 5  # at the end, for files that come
+
+
+CHANGED = {
+    "swapped": lambda table: csv_of(table[["time", "oil", "power", "head", "flow"]]),
+    "more": lambda table: csv_of(table.assign(extra=1.0)),
+    "semicolons": lambda table: csv_of(table).replace(",", ";"),
+    "json": lambda table: table.to_json(orient="records", lines=True, double_precision=6),
+}
+
+
+@pytest.mark.parametrize("kind", CHANGED)
+def test_a_file_of_another_layout_is_a_problem_that_a_person_puts_right(tmp_path, kind):
+    file = tmp_path / "unit1.csv"
+    file.write_text(csv_of(LIVE[:100]))
+    with LiveServer(options(tmp_path, input=file, names=("unit1",))) as server:
+        service, client = server.service, Client(server.url)
+        wait_for_rows(service, 100)
+        (tmp_path / "new").write_text(CHANGED[kind](LIVE[100:200]))
+        (tmp_path / "new").replace(file)
+        wait_for(lambda: service.problems)
+        assert service.assets["unit1"].record.rows == 100
+        (problem,) = client.get("status")["problems"]
+        assert "read anew from its beginning" in problem["text"]
+        assert client.command("assets/unit1/input/anew", name="Ada") == (200, {"asset": "unit1", "row": 101})
+        wait_for_rows(service, 200)
+        assert not service.problems
+        assert client.get("audit")[0]["action"] == "read anew"
+        assert [each["row"] for each in verdict_records(service, "unit1")] == list(range(1, 201))
+        oil = client.get("assets/unit1/series?sensor=oil&points=5000")["sensors"]["oil"]["value"]
+        assert oil == pytest.approx(LIVE["oil"][:200].round(6).tolist())
+    with LiveServer(options(tmp_path, input=file, names=("unit1",))) as server:
+        wait_for_rows(server.service, 200)
+        assert Client(server.url).command("assets/unit1/input/anew")[1]["row"] == 201
+    with LiveServer(options(tmp_path, names=("unit1",))) as server:
+        assert Client(server.url).command("assets/unit1/input/anew")[0] == 409
+
+
 def tables_of(folder):
     """All rows of all tables of a store."""
     with closing(sqlite3.connect(folder / "live.db")) as store:
@@ -104,10 +159,9 @@ def check_together(folder, size):
         if rows:
             asset = store.asset("unit1")
             assert rows == size * (store.positions(asset.id)["test"] + 1)
-            for blocks in (store.verdicts(asset.id), store.readings(asset.id)):
-                assert [row for each in blocks for row in range(each.first, each.first + len(each.seconds))] == list(
-                    range(1, rows + 1)
-                )
+            blocks = store.rows(asset.id, with_readings=True)
+            numbers = [row for each in blocks for row in range(each.first, each.first + len(each.values))]
+            assert numbers == list(range(1, rows + 1))
         newest = {change["alarm"]["id"]: change["alarm"] for change in store.changes()}
         alarms = {alarm["id"]: {**alarm, "open": None} for alarm in store.alarms()}
         assert alarms == {name: {**alarm, "open": None} for name, alarm in newest.items()}
@@ -211,6 +265,8 @@ def test_formats(tmp_path, kind, body):
         ("application/json", "[]", 400, "list of objects"),
         ("application/json", '{"columns": ["a"], "rows": [[1, 2]]}', 400, "list of 1 values"),
         ("application/json", '[{"flow": 5}]', 400, 'no column "head"'),
+        ("application/json", "[" + "{}," * 20_000 + "{}]", 400, "At most 20,000 rows"),
+        ("application/json", "[" + "{}," * 100_000 + "{}", 400, "At most 20,000 rows"),  # and it is not parsed
         ("text/csv", HEADER, 400, "only a header"),
         ("text/csv", "", 400, "no row"),
         ("text/csv", f"{HEADER}\n1,2", 422, "2 fields instead of 5"),
@@ -299,28 +355,32 @@ def test_a_full_disk_stops_accepting_and_is_no_crash(tmp_path):
 
 def test_stores_that_are_refused(tmp_path):
     store = Store(tmp_path / "live.db")
-    with pytest.raises(StoreError, match="used by another"):
+    with pytest.raises(StorageError, match="used by another"):
         Store(tmp_path / "live.db")
     store.close()
     with closing(sqlite3.connect(tmp_path / "live.db")) as newer, newer:
         newer.execute("PRAGMA user_version=99")
-    with pytest.raises(StoreError, match="newer penstock"):
+    with pytest.raises(StorageError, match="newer penstock"):
         Store(tmp_path / "live.db")
     (tmp_path / "text.db").write_text("no database, but long enough to be looked at" * 20)
-    with pytest.raises(StoreError, match="not a store"):
+    with pytest.raises(StorageError, match="not a store"):
         Store(tmp_path / "text.db")
     with closing(sqlite3.connect(tmp_path / "other.db")) as other, other:
         other.execute("CREATE TABLE mine(x)")
-    with pytest.raises(StoreError, match="not a store of penstock"):
+    with pytest.raises(StorageError, match="not a store of penstock"):
         Store(tmp_path / "other.db")
-    with pytest.raises(StoreError, match="no folder"):
+    with pytest.raises(StorageError, match="no folder"):
         Store(tmp_path / "missing" / "live.db")
 
 
 def test_a_store_has_one_lock_by_whatever_name_it_is_called(tmp_path):
     (tmp_path / "link.db").symlink_to(tmp_path / "live.db")
-    with closing(Store(tmp_path / "live.db")), pytest.raises(StoreError, match="used by another"):
-        Store(tmp_path / "link.db")
+    with closing(Store(tmp_path / "live.db")):
+        with pytest.raises(StorageError, match="used by another"):
+            Store(tmp_path / "link.db")
+        (tmp_path / "hard.db").hardlink_to(tmp_path / "live.db")
+        with pytest.raises(StorageError, match="second name"):
+            Store(tmp_path / "hard.db")
 
 
 def test_a_store_whose_log_was_taken_away_is_refused(tmp_path):
@@ -329,7 +389,7 @@ def test_a_store_whose_log_was_taken_away_is_refused(tmp_path):
         post(service, csv_of(LIVE))
         shutil.copytree(tmp_path, cut_off, ignore=shutil.ignore_patterns("cut off"))  # as a kill leaves it
     (cut_off / "live.db-wal").rename(cut_off / "kept")
-    with pytest.raises(StoreError, match=r"live\.db-wal is missing"):
+    with pytest.raises(StorageError, match=r"live\.db-wal is missing"):
         Service(options(cut_off))
     (cut_off / "kept").rename(cut_off / "live.db-wal")
     with running(options(cut_off)) as service:
@@ -353,7 +413,7 @@ def test_a_damaged_store_is_refused_in_words(tmp_path):
         (tmp_path / "live.db").write_bytes(damaged)
         try:
             Service(options(tmp_path)).stop()
-        except StoreError:
+        except StorageError:
             refused += 1
     assert refused > 12  # where a single reading was changed, nothing can tell
 
@@ -365,9 +425,28 @@ def test_old_readings_are_removed_and_verdicts_stay(tmp_path):
     asset = store.asset("unit1")
     with store.transaction():
         assert store.remove_old(time.time() + 86400 * 31, 30, 365) == 1
-    assert list(store.readings(asset.id)) == []
-    assert sum(len(block.seconds) for block in store.verdicts(asset.id)) == 50
+    (block,) = store.rows(asset.id, with_readings=True)
+    assert (block.values, len(block.seconds)) == (None, 50)
+    with store.transaction():
+        assert store.remove_old(time.time() + 86400 * 31, 30, 365) == 0
+        assert store.remove_old(time.time() + 86400 * 366, 30, 365) == 1
+    assert not list(store.rows(asset.id))
     store.close()
+
+
+def test_a_store_has_the_size_that_the_page_says(tmp_path):
+    page = (Path(__file__).parents[2] / "docs" / "serve.md").read_text()
+    of_row, of_sensor, of_batch = re.search(
+        r"takes about (\d+) bytes and (\d+) .*?some (\d+) bytes a batch", page, re.S
+    ).groups()
+    quiet, sizes = rows(n=1900, fault=()), []
+    for first, last in ((0, 20), (20, 120)):
+        with running(options(tmp_path)) as service:
+            for start in range(first, last):
+                service.deliver(Delivery("unit1", csv_of(quiet[start * 10 :][:10]).encode(), "test")).result()
+        sizes.append((tmp_path / "live.db").stat().st_size)
+    said = 1000 * (int(of_row) + 4 * int(of_sensor)) + 100 * int(of_batch)
+    assert sizes[1] - sizes[0] == pytest.approx(said, rel=0.3)
 
 
 def test_an_asset_without_a_model_learns(tmp_path):

@@ -18,12 +18,13 @@ from penstock.live import Monitor, WatchOptions
 from penstock.live import api as api_module
 from penstock.live import assets as assets_module
 from penstock.live import service as service_module
-from penstock.live.alarm_records import AlarmError
+from penstock.live.alarm_records import RefusedError
 from penstock.live.alarms import AlarmBook
 from penstock.live.options import AssetOptions
-from penstock.live.runtime import Delivery, RefusedError
-from penstock.live.store import Store, StoreError
+from penstock.live.runtime import Delivery
+from penstock.live.store import Store
 from penstock.live.web import Limits, LiveServer, bound_socket, make_server
+from penstock.storage import StorageError
 
 LIVE = rows()[600:740]
 ROW = dict.fromkeys(NAMES, 5.0)
@@ -50,14 +51,14 @@ def written(tmp_path_factory):
 def read_all(service):
     store, asset = service.store, service.store.asset("unit1")
     store.alarms(), store.changes(), store.labels(), store.audit(), store.positions(asset.id)
-    list(store.readings(asset.id)), list(store.verdicts(asset.id))
+    list(store.rows(asset.id, with_readings=True))
     store.model_file(store.models(asset.id)[1].digest)
 
 
 CHANGES = {
-    "readings": "UPDATE readings SET data = zeroblob(length(data))",
-    "verdicts": "UPDATE verdicts SET data = zeroblob(length(data))",
-    "time of rows": "UPDATE verdicts SET until = until + 1",
+    "readings": "UPDATE blocks SET readings = zeroblob(length(readings))",
+    "verdicts": "UPDATE blocks SET scores = zeroblob(length(scores))",
+    "time of rows": "UPDATE blocks SET until = until + 1",
     "alarms": "UPDATE alarms SET record = replace(record, 'oil', 'head')",
     "open alarms": "UPDATE alarms SET open = 1 - open",
     "changes": "UPDATE changes SET record = replace(record, 'oil', 'head')",
@@ -78,7 +79,7 @@ def test_a_value_that_was_changed_in_a_store_is_noticed(tmp_path, written, what)
         read_all(service)
     with closing(sqlite3.connect(tmp_path / "live.db")) as store, store:
         assert store.execute(CHANGES[what]).rowcount
-    with pytest.raises(StoreError), running(options(tmp_path)) as service:
+    with pytest.raises(StorageError), running(options(tmp_path)) as service:
         read_all(service)
 
 
@@ -118,7 +119,7 @@ def test_a_state_that_is_taken_away_ends_a_watch(tmp_path):
             (tmp_path / "state" / "watch.db").unlink()
         return False
 
-    with pytest.raises(StoreError, match="removed or replaced"):
+    with pytest.raises(StorageError, match="removed or replaced"):
         monitor.run(take_away)
 
 
@@ -172,9 +173,9 @@ def test_a_clock_that_jumps_ahead_removes_nothing(tmp_path, monkeypatch):
         service._next_cleaning = 0.0
         service.post({}).result(30)
         service.post({}).result(30)
-        assert len(list(service.store.readings(1))) == 1
+        assert len(list(service.store.rows(1))) == 1
         service._next_cleaning = 0.0  # a day later it is the time that it is
-        wait_for(lambda: not list(service.store.readings(1)))
+        wait_for(lambda: not list(service.store.rows(1)))
 
 
 # Names, senders, rows.
@@ -229,7 +230,7 @@ def test_silences_are_bounded():
     book = AlarmBook()
     for _ in range(1000):
         book.silence("*", "Ada", 0.0, 10.0)
-    with pytest.raises(AlarmError):
+    with pytest.raises(RefusedError):
         book.silence("*", "Ada", 0.0, 10.0)
     book.advance(11.0)
     book.silence("*", "Ada", 12.0, 20.0)
@@ -271,9 +272,9 @@ def test_a_question_about_a_long_period_takes_a_bounded_memory(tmp_path, monkeyp
         assert len(few["rows"]) <= 10
         assert max(few["score"]) == max(each["score"] for each in whole)
         read = []
-        plain_rows = Store._rows_of
+        of_store = Store.rows
         monkeypatch.setattr(
-            Store, "_rows_of", lambda self, *given: (read.append(row) or row for row in plain_rows(self, *given))
+            Store, "rows", lambda self, *at, **how: (read.append(each) or each for each in of_store(self, *at, **how))
         )
         assert client("GET", "/api/v1/assets/unit1/export?limit=5")[1].count("\n") == 6
         assert len(read) <= 4  # not the whole history

@@ -15,7 +15,7 @@ import sqlite3
 import subprocess
 import threading
 import time
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -338,30 +338,44 @@ def test_targets_that_cannot_be(tmp_path, given):
         make_targets(options(tmp_path, **given))
 
 
-@pytest.fixture
-def receiver():
-    """An HTTP server that keeps what it gets; the first requests fail, as many as `refuse` says."""
-    got = []
+@contextmanager
+def listening(answer):
+    """An HTTP server; of a request's method, path, headers and body, `answer` makes status and headers."""
 
     class Handler(BaseHTTPRequestHandler):
-        refuse = 1
-
-        def do_POST(self):
-            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            failing, Handler.refuse = Handler.refuse > 0, Handler.refuse - 1
-            if not failing:
-                got.append((self.path, self.headers["penstock-notification"], body))
-            self.send_response(503 if failing else 200)
+        def handle_one(self):
+            body = self.rfile.read(int(self.headers["content-length"] or 0))
+            status, headers = answer(self.command, self.path, self.headers, body)
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
             self.end_headers()
+
+        do_GET = do_POST = handle_one  # noqa: N815
 
         def log_message(self, *_):
             pass
 
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}", got
-    server.shutdown()
-    server.server_close()
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.fixture
+def receiver():
+    """A server that refuses the first request; of the others path, id and message."""
+    refused, got = [], []
+
+    def answer(_, path, headers, body):
+        if not refused:
+            refused.append(path)
+            return 503, {}
+        got.append((path, headers["penstock-notification"], json.loads(body)))
+        return 200, {}
+
+    with listening(answer) as url:
+        yield url, got
 
 
 def test_problems_of_the_service_are_notified_too(tmp_path, receiver):
@@ -417,34 +431,6 @@ def test_notifications_reach_their_targets_at_least_once(tmp_path, receiver, bro
     assert any("oil high" in json.dumps(body) for path, _, body in got if path == "/apprise")
 
 
-@pytest.fixture
-def redirecting(receiver):
-    """An HTTP server that answers each POST with a redirect, and notes any other request."""
-    seen = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self):
-            self.rfile.read(int(self.headers["content-length"]))
-            seen.append("POST")
-            self.send_response(302)
-            self.send_header("location", f"http://127.0.0.1:{server.server_port}/inside")
-            self.end_headers()
-
-        def do_GET(self):
-            seen.append("GET")
-            self.send_response(200)
-            self.end_headers()
-
-        def log_message(self, *_):
-            pass
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}", seen
-    server.shutdown()
-    server.server_close()
-
-
 MESSAGE = {
     "id": "x",
     "time": 0.0,
@@ -459,34 +445,24 @@ MESSAGE |= {"alarms": [], "problem": {"id": "disk", "text": "full", "since": 0.0
 
 
 @pytest.mark.parametrize("kind", ["webhook", "alertmanager"])
-def test_a_redirect_is_not_followed_and_not_taken_for_delivery(tmp_path, redirecting, kind):
-    url, seen = redirecting
-    (send,) = make_targets(options(tmp_path, **{kind: (url,)})).values()
-    with pytest.raises(OSError, match="302"):
-        send(MESSAGE)
-    assert seen == ["POST"]
+def test_a_redirect_is_not_followed_and_not_taken_for_delivery(tmp_path, kind):
+    methods = []
+    with listening(lambda method, *_: (methods.append(method), (302, {"location": "/inside"}))[1]) as url:
+        (send,) = make_targets(options(tmp_path, **{kind: (url,)})).values()
+        with pytest.raises(OSError, match="302"):
+            send(MESSAGE)
+    assert methods == ["POST"]
 
 
 def test_a_user_in_the_address_of_a_webhook_is_sent_as_a_header(tmp_path):
     heard = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self):
-            self.rfile.read(int(self.headers["content-length"]))
-            heard.append((self.path, self.headers["authorization"], self.headers["host"]))
-            self.send_response(204)
-            self.end_headers()
-
-        def log_message(self, *_):
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        place = f"127.0.0.1:{server.server_port}"
-        (send,) = make_targets(options(tmp_path, webhook=(f"http://Ada:a%2Fb%40c@{place}/hook?x=1",))).values()
+    with listening(lambda *given: (heard.append(given), (204, {}))[1]) as url:
+        address = url.replace("//", "//Ada:a%2Fb%40c@")
+        (send,) = make_targets(options(tmp_path, webhook=(f"{address}/hook?x=1",))).values()
         send(MESSAGE)
-        server.shutdown()
-    assert heard == [("/hook?x=1", f"Basic {base64.b64encode(b'Ada:a/b@c').decode()}", place)]
+    ((_, path, headers, _),) = heard
+    assert (path, headers["host"]) == ("/hook?x=1", url.partition("//")[2])
+    assert headers["authorization"] == f"Basic {base64.b64encode(b'Ada:a/b@c').decode()}"
 
 
 class MailServer(threading.Thread):

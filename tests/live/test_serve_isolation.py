@@ -19,9 +19,10 @@ from live_tables import wait_for
 from penstock.io import InputError
 from penstock.live import Monitor, Observer, WatchOptions
 from penstock.live import service as service_module
-from penstock.live.assets import Book
+from penstock.live.alarm_records import RefusedError
+from penstock.live.assets import Asset, Book
 from penstock.live.fitted import FittedScorer
-from penstock.live.runtime import CycleTask, Delivery, RefusedError
+from penstock.live.runtime import CycleTask, Delivery
 from penstock.live.store import Store
 from penstock.live.web import LiveServer
 
@@ -54,7 +55,7 @@ def with_bad_rows(*places):
 
 def scores_of(service, asset="unit1"):
     record = service.store.asset(asset)
-    return [score for block in service.store.verdicts(record.id) for score in block.scores.scores.tolist()]
+    return [score for block in service.store.rows(record.id) for score in block.scores.scores.tolist()]
 
 
 def expected_scores(folder, places):
@@ -256,6 +257,27 @@ def test_a_request_has_a_bound_of_rows_and_columns(tmp_path):
         for text in (HEADER + "\n" * 30_000 + "1", ",".join(f"c{n}" for n in range(9000)) + "\n1"):
             with pytest.raises(RefusedError, match="At most"):
                 post(service, text)
+
+
+def test_a_layout_that_takes_long_to_learn_stops_nobody_else(tmp_path, monkeypatch):
+    held, waited, plain = threading.Event(), [], Asset.learn_layout
+
+    def slow(asset, *given):
+        if asset.record.name == "unit1":
+            waited.append(held.wait(10))
+        return plain(asset, *given)
+
+    monkeypatch.setattr(Asset, "learn_layout", slow)
+    with LiveServer(options(tmp_path, names=("unit1", "unit2"))) as server:
+        client, found = Client(server.url), []
+        assert client.samples(csv_of(LIVE[:50]), asset="unit2")[0] == 200
+        waiting = threading.Thread(target=lambda: found.append(client.samples(csv_of(LIVE))[0]))
+        waiting.start()
+        assert client.samples(csv_of(LIVE[50:]), asset="unit2")[0] == 200
+        assert client("GET", "/healthz")[0] == 200
+        held.set()
+        waiting.join()
+        assert (found, waited) == ([200], [True])
 
 
 def test_a_cycle_that_takes_too_long_is_said_by_the_health(tmp_path, monkeypatch):

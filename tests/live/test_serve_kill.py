@@ -40,7 +40,7 @@ def content(path):
         for name in ("unit1", "unit2"):
             found[name] = [
                 (block.first + place, block.times[place], block.scores.scores[place], block.scores.flags[place])
-                for block in store.verdicts(store.asset(name).id)
+                for block in store.rows(store.asset(name).id)
                 for place in range(len(block.seconds))
             ]
         return found

@@ -18,10 +18,11 @@ from live_tables import wait_for
 from penstock import fit_model, load
 from penstock.cli import main
 from penstock.live import Monitor, Observer, WatchOptions
+from penstock.live.alarm_records import RefusedError
 from penstock.live.api import export_frame, verdict_records
 from penstock.live.fitted import FittedScorer
 from penstock.live.options import AssetOptions
-from penstock.live.runtime import Delivery, RefusedError, add_file
+from penstock.live.runtime import Delivery, add_file
 from penstock.live.web import LiveServer
 
 ROWS = rows(n=1200, fault=[*range(700, 730), *range(1000, 1030)])
@@ -283,6 +284,7 @@ def test_the_store_of_a_watch_has_the_version_of_its_model(tmp_path, capsys):
     for _ in range(2):  # it goes on from what is there
         assert main(command) == 0
     assert main(["model", "list", "--store", str(tmp_path / "state" / "watch.db"), "--json"]) == 0
+    assert (tmp_path / "state" / "watch.db").stat().st_mode & 0o777 == 0o600  # it holds readings
     (version,) = json.loads(capsys.readouterr().out)["unit1"]
     assert (version["version"], version["in_use"], version["source"]) == (1, True, str(model()))
     assert version["names"] == version["columns"] == list(NAMES)

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import pytest
 from browser_pages import opened_page
 from live_service import Client, csv_of, model, options, rows
+from live_tables import wait_for
 
 from penstock import fit_model
 from penstock.live.runtime import add_file
@@ -101,7 +102,7 @@ def test_it_fits_a_phone(browser, server, scheme):
         page.locator("#alarm-rows tr, #no-alarms:not([hidden])").first.wait_for()
         for hash in ("alarms", "assets", "load", "service"):
             page.evaluate(f"location.hash = '{hash}'")
-            page.wait_for_timeout(100)
+            page.locator(f"#page-{hash}:not([hidden])").wait_for()
             wide = page.evaluate(
                 "[...document.querySelectorAll('main *')].filter((e) => e.getBoundingClientRect().right > 361).length"
             )
@@ -314,6 +315,28 @@ def test_an_engineer_switches_the_model_on_the_page(browser, tmp_path):
             page.locator("#audit tr", has_text="use model").first.wait_for()
         client.samples(csv_of(ROWS[700:800]))
         assert client.get("assets")[0]["model"] == 2
+
+
+def test_an_engineer_silences_and_has_a_file_read_anew_on_the_page(browser, tmp_path):
+    file = tmp_path / "unit1.csv"
+    file.write_text(csv_of(ROWS[600:700]))
+    given = options(tmp_path, input=file, names=("unit1",))
+    with LiveServer(given) as running, opened(browser, f"{running.url}#service") as page:
+        client = Client(running.url)
+        page.fill("#silence-pattern", "unit*")
+        page.fill("#silence-reason", "<b>works</b>")
+        page.click("#silence button")
+        page.locator("#silences tr", has_text="<b>works</b>").wait_for()
+        page.click("#silences button")
+        page.locator("#silences tr").wait_for(state="detached")
+        wait_for(lambda: client.get("assets")[0]["row"] == 100)
+        (tmp_path / "new").write_text(csv_of(ROWS[700:750]).replace(",", ";"))
+        (tmp_path / "new").replace(file)
+        page.locator("#problems p", has_text="read anew").wait_for()
+        page.evaluate("location.hash = 'assets=unit1'")
+        page.click("#file-anew button")
+        wait_for(lambda: client.get("assets")[0]["row"] == 150)
+        page.locator("#problems p").wait_for(state="detached")
 
 
 def test_what_is_known_as_normal_is_listed_as_such(browser, tmp_path):

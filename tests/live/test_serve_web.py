@@ -28,8 +28,9 @@ from penstock._parameters import ParameterError
 from penstock.cli import main
 from penstock.live.api import ENDPOINTS, ROLES
 from penstock.live.options import AssetOptions, ServeOptions
-from penstock.live.store import Store, StoreError
+from penstock.live.store import Store
 from penstock.live.web import Limits, LiveServer
+from penstock.storage import StorageError
 
 ROWS = rows(n=900, fault=range(700, 850))
 
@@ -125,7 +126,7 @@ def test_the_nearest_normal_row_by_a_slow_search(tmp_path):
             assert found["row"] == (None if place >= len(usual) else usual.index[place] - start + 1)
             assert found["sensors"]["oil"] == pytest.approx(normal["oil"][place])
             with server.service.store.transaction():
-                server.service.store._write("DELETE FROM readings")
+                server.service.store._write("UPDATE blocks SET readings = NULL")
             assert client.get(f"alarms/{alarm['id']}")["nearest_normal"] is None
 
 
@@ -196,6 +197,38 @@ def test_actions_are_in_history_audit_and_labels(tmp_path):
         assert client.command("silences", pattern="other*", hours=1)[0] == 404
         actions = [each["action"] for each in client.get("audit")]
         assert actions == ["silence", "withdraw label", "shelve", "acknowledge"]
+
+
+@pytest.mark.parametrize("by", ["api", "command"])
+def test_silences_are_listed_and_ended_by_people(tmp_path, capsys, by):
+    store = ["alarms", "silences", "--store", str(tmp_path / "live.db")]
+    with LiveServer(options(tmp_path, names=("unit1", "plant/a b"))) as server:
+        client = Client(server.url)
+        assert client.get("silences") == []
+        assert client.command("silences", pattern="*", hours=1, reason="a test", name="Ada")[0] == 200
+        found = client.get("silences")
+        assert [(each["id"], each["pattern"], each["who"]) for each in found] == [
+            ("plant:silence~1", "*", "Ada"), ("unit1:silence~1", "*", "Ada"),
+        ]  # fmt: skip
+        assert main([*store, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out) == found
+        client.samples(csv_of(ROWS[600:800]))
+        history = client.get(f"alarms/{client.get('alarms')[0]['id']}")["history"]
+        assert {each["quiet"] for each in history} == {"silenced"}
+        if by == "api":
+            assert client.command("silences/unit1:silence~1/end", name="Bob")[0] == 200
+        else:
+            assert main([*store, "--end", "unit1:silence~1", "--who", "Bob"]) == 0
+            assert "unit1:silence~1 has ended." in capsys.readouterr().out
+        assert client.command("silences/unit1:silence~1/end", name="Bob")[0] == 404
+        assert client.command("silences/none/end", name="Bob")[0] == 404
+        assert [each["id"] for each in client.get("silences")] == ["plant:silence~1"]
+        assert (client.get("audit")[0]["action"], client.get("audit")[0]["who"]) == ("end silence", "Bob")
+        wait_for(lambda: [each["id"] for each in client.get("alarms") if each["state"] == ["active"]])
+    assert main([*store, "--end", "unit1:silence~1"]) == 2
+    assert main([*store, "--end", "plant:silence~1"]) == 0  # with the next start
+    with LiveServer(options(tmp_path, names=("unit1", "plant/a b"))) as server:
+        wait_for(lambda: not Client(server.url).get("silences"))
 
 
 def test_what_people_said_of_an_alarm_is_known_again(tmp_path):
@@ -434,7 +467,7 @@ def test_wrong_tokens_lock_nobody_out(tmp_path):
 def test_behind_a_proxy_commands_come_from_the_public_address(tmp_path):
     """A proxy with TLS in front: the scheme is another, and the host that of the proxy or of the service."""
     public = "https://plant.example"
-    with pytest.raises(StoreError, match="token"):  # others reach it: nobody is an engineer by being on this machine
+    with pytest.raises(StorageError, match="token"):  # others reach it: nobody is an engineer by being on this machine
         LiveServer(options(tmp_path, public_url=public))
     store = Store(tmp_path / "live.db")
     token = store.add_token("Ada", "engineer", 0.0)

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from penstock.cli._options import Sources, chosen_options, plain_errors, with_options
+from penstock.cli.model import STORE, StoreFile, Who, opened_store, wait_until
 from penstock.live.options import AlarmRules
 from penstock.options import ReadingOptions
 
@@ -73,6 +74,57 @@ def past(
     from penstock.cli._run_detect import run_past
 
     return run_past(context)
+
+
+@alarms.command()
+def silences(
+    context: typer.Context,
+    store: StoreFile = STORE,
+    end: Annotated[str | None, typer.Option("--end", help="End the silence of this id.", show_default=False)] = None,
+    who: Who = None,
+    json: Annotated[bool, typer.Option("--json", help="The same as JSON.")] = False,
+) -> int:
+    """Show the silences of 'penstock serve' (no notifications of some assets), or end one.
+
+    Exit code 0: done, or noted for the next start; 2: there is no such store or silence.
+    """
+    import getpass
+    from json import dumps
+
+    from penstock.cli._console import CommandError, print_text, printable
+
+    with plain_errors(context), opened_store(store) as opened:
+        found = _silences(opened)
+        if end is None:
+            lines = [
+                f"{each['id']}  {each['pattern']}, until {_shown(each['until'])}, by {each['who']} {each['reason']}"
+                for each in found
+            ]
+            print_text(dumps(found, indent=2) if json else "\n".join(map(printable, lines or ["There are none."])))
+            return 0
+        if all(each["id"] != end for each in found):
+            raise CommandError(f"There is no silence {end!r:.80}, or it has ended.")
+        with opened.transaction():
+            wanted = [*(opened.mark("silences to end") or []), {"id": end, "who": who or getpass.getuser()}]
+            opened.save_book("~silences to end", wanted)
+        if not opened.is_served():
+            print_text(printable(f"{end} ends with the next start."))
+            return 0
+        wait_until(opened, lambda: not opened.mark("silences to end"))
+        print_text(printable(f"{end} has ended."))
+    return 0
+
+
+def _silences(store: Any) -> list[dict[str, Any]]:
+    """Return the silences in a store, by ids that no other group of assets has."""
+    books = [(name, store.book(name)["book"]) for name in store.book_names()]
+    return [{**each, "id": f"{name}:{each['id']}"} for name, book in books for each in book["silences"]]
+
+
+def _shown(seconds: float) -> str:
+    import datetime as dt
+
+    return f"{dt.datetime.fromtimestamp(seconds, dt.UTC):%Y-%m-%d %H:%M} of the data's clock"
 
 
 def _lines(file: Path, record: Any, load: Any, operators: int) -> list[str]:

@@ -18,7 +18,7 @@ from penstock.options import (
     WriteOptions,
 )
 
-ModelIn = Annotated[Path, typer.Argument(metavar="MODEL", help="As 'penstock fit' wrote it.", show_default=False)]
+ModelIn = Annotated[Path, typer.Option("--model", "-m", help="As 'penstock fit' wrote it.", path_type=Path)]
 ModelOut = Annotated[  # path_type as in `with_options`
     Path, typer.Option("--model", "-m", help="Where the model goes.", rich_help_panel="Output", path_type=Path)
 ]
@@ -51,7 +51,7 @@ def fit(context: typer.Context, source: Sources, model: ModelOut, **options: Any
 
 
 @with_options(ResultOptions, WriteOptions, SelectionOptions, ReadingOptions)
-def score(context: typer.Context, model: ModelIn, source: Sources, **options: Any) -> int:
+def score(context: typer.Context, source: Sources, model: ModelIn, **options: Any) -> int:
     """Score a table by a model that 'penstock fit' made of another: new data against what was usual.
 
     The table is read as that one was, unless options say otherwise. Without --top and --threshold, findings are rows

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,19 +20,19 @@ if TYPE_CHECKING:
 model = typer.Typer(help="Versions of the models of 'penstock serve' and 'watch'.", no_args_is_help=True)
 _WAIT = 30.0  # seconds for a service to carry out a switch
 
-_StoreFile = Annotated[
+StoreFile = Annotated[
     Path, typer.Option("--store", help="The file of the service, or watch.db in the --state of a watch.")
 ]
 _Asset = Annotated[str | None, typer.Option("--asset", help="Which; may be left out if there is one.")]
-_Who = Annotated[str | None, typer.Option("--who", help="Who does it, for the audit log; else the user's name here.")]
+Who = Annotated[str | None, typer.Option("--who", help="Who does it, for the audit log; else the user's name here.")]
 _Columns = Annotated[bool, typer.Option("--other-columns", help="A model of other columns is meant.")]
-_STORE = ServeOptions().store
+STORE = ServeOptions().store
 
 
 @model.command("list")
 def list_versions(
     context: typer.Context,
-    store: _StoreFile = _STORE,
+    store: StoreFile = STORE,
     asset: _Asset = None,
     json: Annotated[bool, typer.Option("--json", help="The same as JSON.")] = False,
 ) -> int:
@@ -73,9 +74,9 @@ def use(
         str,
         typer.Argument(metavar="MODEL", help="A file of 'penstock fit', or a version's number.", show_default=False),
     ],
-    store: _StoreFile = _STORE,
+    store: StoreFile = STORE,
     asset: _Asset = None,
-    who: _Who = None,
+    who: Who = None,
     other_columns: _Columns = False,
 ) -> int:
     """Score an asset by another model from the next row on, also while 'penstock serve' or 'watch' runs.
@@ -98,9 +99,9 @@ def use(
 @model.command()
 def rollback(
     context: typer.Context,
-    store: _StoreFile = _STORE,
+    store: StoreFile = STORE,
     asset: _Asset = None,
-    who: _Who = None,
+    who: Who = None,
     other_columns: _Columns = False,
 ) -> int:
     """Go back to the version that was in use before.
@@ -128,19 +129,23 @@ def ask_for(store: Store, name: str, version: int, who: str, *, other_columns: b
     if not store.is_served():
         print_text(printable(f"{name}: version {version} is used from the next start on."))
         return 0
-    while time.time() < asked + _WAIT:
+    wait_until(store, lambda: store.asset(name).wanted is None)
+    done = next((each for each in store.audit(100) if _is_answer(each, name, asked)), None)
+    details: dict[str, Any] = {} if done is None else done["details"]
+    if done is not None and done["action"] == "switch refused":
+        raise CommandError(details["reason"])
+    print_text(printable(f"{name}: version {version} from row {details.get('row', store.asset(name).rows + 1)} on."))
+    return 0
+
+
+def wait_until(store: Store, is_done: Callable[[], bool]) -> None:
+    """Wait until a service has done what the store asks it for."""
+    end = time.monotonic() + _WAIT
+    while not is_done():
+        if time.monotonic() > end:
+            said = f"The service on {store.path} has not answered in {_WAIT:.0f} s: see its log."
+            raise CommandError(f"{said} It may still do it.")
         time.sleep(0.1)
-        record = store.asset(name)
-        if record.wanted is None:
-            done = next((each for each in store.audit(100) if _is_answer(each, name, asked)), None)
-            details: dict[str, Any] = {} if done is None else done["details"]
-            if done is not None and done["action"] == "switch refused":
-                raise CommandError(details["reason"])
-            print_text(printable(f"{name}: version {version} from row {details.get('row', record.rows + 1)} on."))
-            return 0
-    raise CommandError(
-        f"The service on {store.path} has not answered in {_WAIT:.0f} s: see its log. It may still do it."
-    )
 
 
 def _is_answer(line: dict[str, Any], name: str, asked: float) -> bool:

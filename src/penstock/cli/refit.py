@@ -24,12 +24,12 @@ _PAUSE = 0.2  # seconds between looks whether the command is to end
 @with_options(AlarmRules)
 def refit(
     context: typer.Context,
-    model: Annotated[
-        Path | None, typer.Argument(metavar="MODEL", help="As 'penstock fit' wrote it.", show_default=False)
-    ] = None,
     source: Annotated[
         Path | None,
         typer.Argument(metavar="FILE", help="CSV: what to fit to, the labelled time included.", show_default=False),
+    ] = None,
+    model: Annotated[
+        Path | None, typer.Option("--model", "-m", help="As 'penstock fit' wrote it.", show_default=False)
     ] = None,
     labels: Annotated[
         Path | None, typer.Option("--labels", help="What people said of alarms: docs/alarms.md.", show_default=False)
@@ -78,7 +78,7 @@ def refit(
         rules = AlarmRules(**chosen_options(AlarmRules, context))
         rules.check()
         if (store is None) != (model is not None and source is not None) or (store is not None and labels is not None):
-            raise CommandError("Give MODEL and FILE, with --labels if there are any; or --store, which has all of it.")
+            raise CommandError("Give FILE and --model, and --labels if there are any; or --store, which has it all.")
         if store is not None and output is not None and every is not None:
             raise CommandError("--output: with --store and --every, new models are versions of the store.")
         pause = None if every is None else parse_duration(every).total_seconds()

@@ -43,7 +43,6 @@ def _run(options: WatchOptions, rules: AlarmRules, *, quiet: bool) -> int:
     from penstock.cli._narrator import Narrator
     from penstock.io import InputError
     from penstock.live import Monitor
-    from penstock.live.store import StoreError
     from penstock.storage import StorageError
 
     # A status on the terminal where verdicts are shown would write over them.
@@ -57,7 +56,7 @@ def _run(options: WatchOptions, rules: AlarmRules, *, quiet: bool) -> int:
             counts = monitor.run(stop.requested)
     except BrokenPipeError:  # the reader of the output has closed it
         return 0
-    except (InputError, StoreError, StorageError) as error:
+    except (InputError, StorageError) as error:
         raise CommandError(str(error)) from error
     finally:
         narrator.end(counts)

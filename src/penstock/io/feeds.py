@@ -16,6 +16,7 @@ import sys
 import time
 import zlib
 from abc import ABC, abstractmethod
+from collections import deque
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from io import FileIO
@@ -28,6 +29,7 @@ _POLL = 0.025  # seconds between looks at a file that has not grown
 HEAD = 4096  # bytes at the beginning of a file, and before a place in it, that identify the two
 ADVICE = "Give the input that was watched with this --state, or begin with an empty --state folder."
 _PIECE = 1 << 12  # bytes unpacked at once, which a call that fails loses
+_SETTLED = 2_000_000_000  # nanoseconds: a folder that did not change for so long has a time that will differ
 _PLACES = 64  # of a file that are looked at
 _FOLLOWED = (".csv", ".txt", ".tsv", ".dat", ".json", ".jsonl", ".ndjson")  # of the files of a folder
 LONGEST = 1_000_000  # bytes; a longer line is not a row of a table
@@ -452,6 +454,8 @@ class FolderFeed(FollowFeed):
         super().__init__(folder, wait=wait)
         self._last = ""  # the file that is read
         self._seen: set[str] | None = None  # names of files since this feed looks at the folder
+        self._later: deque[str] = deque()  # files after the one that is read, in order
+        self._changed: int | None = None  # when the folder had changed last, as it was looked through
 
     def read(self) -> bytes | None:
         if self._descriptor is None:
@@ -479,28 +483,49 @@ class FolderFeed(FollowFeed):
         return self._go_to(mark)
 
     def _queue_later_files(self) -> None:
-        later = self._later()
-        opened = _opened(self._path / later[0]) if later else None
-        if opened is not None:
-            self._last = later[0]
+        name = self._next()
+        opened = None if name is None else _opened(self._path / name)
+        if name is not None and opened is not None:
+            self._last = name
             self._queue = [opened]
 
     def _has_successor(self) -> bool:
-        return bool(self._later())
+        return self._next() is not None
 
-    def _later(self) -> list[str]:
-        """Return the names of the files after this one that have something in them."""
-        with suppress(FileNotFoundError), os.scandir(self._path) as entries:
-            found = [each.name for each in entries if each.name.lower().endswith(_FOLLOWED) and each.stat().st_size]
-            names = {each for each in found if each[0] != "."}
-            after = by_numbers(self._last)
-            late = {each for each in names - (self._seen or names) if by_numbers(each) < after}
-            self._seen = names
-            if late:
-                said = f"came after {self._last} was begun and is not read: files are read in order of their names."
-                raise InputError(f"{self._path / min(late)} {said} Give it a name that comes later.")
-            return sorted((each for each in names if by_numbers(each) > after), key=by_numbers)
-        return []
+    def _next(self) -> str | None:
+        """Return the next file that has something in it; None if there is none.
+
+        With many files it takes a while to look through the folder: that is done when something came or went.
+        """
+        with suppress(FileNotFoundError):
+            changed = self._path.stat().st_mtime_ns
+            name = self._first_filled() if changed == self._changed else None
+            if name is None:
+                self._look_through()
+                # What comes within the resolution of the clock does not change the time of the folder again.
+                self._changed = changed if time.time_ns() - changed > _SETTLED else None
+                name = self._first_filled()
+            return name
+        return None
+
+    def _first_filled(self) -> str | None:
+        while self._later and by_numbers(self._later[0]) <= by_numbers(self._last):
+            self._later.popleft()
+        return next((name for name in self._later if (self._path / name).stat().st_size), None)
+
+    def _look_through(self) -> None:
+        """Note the names of all files; InputError for one that came too late."""
+        with os.scandir(self._path) as entries:
+            sizes = {each.name: each.stat().st_size for each in entries if each.name.lower().endswith(_FOLLOWED)}
+        after = by_numbers(self._last)
+        keys = {name: by_numbers(name) for name in sizes if name[0] != "."}
+        filled = {name for name in keys if sizes[name]}
+        late = {name for name in filled - (self._seen or filled) if keys[name] < after}
+        self._seen = filled
+        if late:
+            said = f"came after {self._last} was begun and is not read: files are read in order of their names."
+            raise InputError(f"{self._path / min(late)} {said} Give it a name that comes later.")
+        self._later = deque(sorted((name for name in keys if keys[name] > after), key=keys.__getitem__))
 
 
 def by_numbers(name: str) -> list[tuple[int, int, str]]:

@@ -296,7 +296,7 @@ class RowSource:
         if layout is not None:
             self._parser = CsvRows(layout, self._options.missing)
             self.notes = notebook.notes
-            for note in self.notes:
+            for note in self.notes if self._clock is None else ():  # a service logs them
                 warnings.warn(str(note), stacklevel=3)
             self._use_up(layout.above)
         elif self._last is not None:

@@ -19,8 +19,12 @@ ALARM, NO_DATA, STALE_MODEL = "alarm", "no data", "stale model"  # what an alarm
 LEADING = 3  # sensors that say whether two incidents have the same cause
 
 
-class AlarmError(ValueError):
-    """An action that is not possible; the message says why."""
+class RefusedError(ValueError):
+    """A request or an action cannot be accepted, and has changed nothing; `status` and `headers` are those of HTTP."""
+
+    def __init__(self, message: str, status: int = 400, **headers: str) -> None:
+        super().__init__(message)
+        self.status, self.headers = status, headers
 
 
 @dataclass(frozen=True)
@@ -232,13 +236,17 @@ class Alarm:
 
 @dataclass(frozen=True)
 class Silence:
-    """No notifications of assets whose name matches a pattern (`*` for any text), until a time."""
+    """No notifications of assets whose name matches a pattern (`*` for any text), until a time.
+
+    ended_by : a person who ends it before its time.
+    """
 
     id: str
     pattern: str
     until: float
     who: str = ""
     reason: str = ""
+    ended_by: str = ""
 
 
 @dataclass(frozen=True)

@@ -26,12 +26,12 @@ from penstock.live.alarm_records import (
     NO_DATA,
     STALE_MODEL,
     Alarm,
-    AlarmError,
     AlarmSensor,
     AlarmState,
     Change,
     Event,
     Notification,
+    RefusedError,
     RowVerdict,
     Sensor,
     SensorReadings,
@@ -152,7 +152,9 @@ class AlarmBook:
         every = list(verdicts)
         for verdict in every:
             if not abs(verdict.time) < _FARTHEST:
-                raise AlarmError(f"The time of a verdict on {verdict.asset!r:.80} is {verdict.time}: give seconds.")
+                raise RefusedError(
+                    f"The time of a verdict on {verdict.asset!r:.80} is {verdict.time}: give seconds.", 409
+                )
         for verdict in every:
             if verdict.time >= self._due:
                 self._pass_time(verdict.time)
@@ -195,7 +197,7 @@ class AlarmBook:
                     self._recognise(alarm, alarm.state, now)
         return self._taken()
 
-    # What people do. An action that is not possible is an AlarmError, and has changed nothing.
+    # What people do. An action that is not possible is an RefusedError, and has changed nothing.
 
     def act(
         self,
@@ -207,7 +209,7 @@ class AlarmBook:
         comment: str = "",
         until: float | None = None,
     ) -> list[Event]:
-        """Do one of `ACTIONS` for a person, after the timers that are due; AlarmError if it cannot be done.
+        """Do one of `ACTIONS` for a person, after the timers that are due; RefusedError if it cannot be done.
 
         until : when an alarm comes back that is shelved, again with another end if it was; None: when it has ended.
         """
@@ -219,9 +221,9 @@ class AlarmBook:
         elif action in ("shelve", "unshelve"):
             changed = {"shelved_until": until}
         if action == "shelve" and until is not None and not now < until < math.inf:
-            raise AlarmError(f"Alarm {alarm_id!r:.80} must be shelved until a time in the future.")
+            raise RefusedError(f"Alarm {alarm_id!r:.80} must be shelved until a time in the future.", 409)
         if action == "shelve" and until is None and not before.state.active:
-            raise AlarmError(f"Alarm {alarm_id!r:.80} has ended: shelve it until a time.")
+            raise RefusedError(f"Alarm {alarm_id!r:.80} has ended: shelve it until a time.", 409)
         saved, known = deepcopy(vars(self)), ACTIONS[action]
         try:
             self._pass_time(now)
@@ -229,8 +231,8 @@ class AlarmBook:
             for name, value in known.needs.items():
                 if getattr(alarm.state, name) != value:
                     is_so = ("not " if value else "") + name.replace("_", " ")
-                    raise AlarmError(f"Alarm {alarm_id} cannot be {known.done}: it is {is_so}.")
-        except AlarmError:
+                    raise RefusedError(f"Alarm {alarm_id} cannot be {known.done}: it is {is_so}.", 409)
+        except RefusedError:
             vars(self).update(saved)
             raise
         state = replace(alarm.state, **known.sets)
@@ -245,9 +247,9 @@ class AlarmBook:
         """Send no notifications of assets whose name matches the pattern, until a time."""
         _check_person(who)
         if not now < until < math.inf:
-            raise AlarmError("A silence must end at a time in the future.")
+            raise RefusedError("A silence must end at a time in the future.", 409)
         if len(self._silences) >= _MOST_SILENCES:
-            raise AlarmError(f"There are {_MOST_SILENCES} silences already; wait until some have ended.")
+            raise RefusedError(f"There are {_MOST_SILENCES} silences already; wait until some have ended.", 409)
         self._pass_time(now)
         self._silence_numbers += 1
         made = Silence(f"silence~{self._silence_numbers}", pattern, until, who, reason)
@@ -256,12 +258,25 @@ class AlarmBook:
         self._events.append(Change(f"{made.id}.1", self._clock, "silenced", pattern, None, None, who, reason, comment))
         return self._taken()
 
+    def end_silence(self, silence_id: str, who: str, now: float) -> list[Event]:
+        """End a silence before its time; RefusedError if there is none of this id."""
+        _check_person(who)
+        if silence_id not in self._silences:
+            raise RefusedError(f"There is no silence {silence_id!r:.80}, or it has ended.", 404)
+        self._silences[silence_id] = replace(self._silences[silence_id], until=now, ended_by=who)
+        self._pass_time(now)
+        return self._taken()
+
     # What there is.
 
+    def silences(self) -> list[Silence]:
+        """Return the silences that have not ended."""
+        return list(self._silences.values())
+
     def alarm(self, alarm_id: str) -> Alarm:
-        """Return an alarm that is not closed; AlarmError if there is none of this id."""
+        """Return an alarm that is not closed; RefusedError if there is none of this id."""
         if alarm_id not in self._alarms:
-            raise AlarmError(f"There is no alarm {alarm_id!r:.80}, or it is closed.")
+            raise RefusedError(f"There is no alarm {alarm_id!r:.80}, or it is closed.", 409)
         return self._alarms[alarm_id]
 
     def alarms(self) -> list[Alarm]:
@@ -515,7 +530,8 @@ class AlarmBook:
 
     def _end_silence(self, silence_id: str, time: float) -> None:
         ended = self._silences.pop(silence_id)
-        self._events.append(Change(f"{silence_id}.2", time, "silence ended", ended.pattern, None, None))
+        change = Change(f"{silence_id}.2", time, "silence ended", ended.pattern, None, None, ended.ended_by)
+        self._events.append(change)
         self._note_groups(time)
 
     def _change(self, kind: str, alarm: Alarm, before: AlarmState | None, time: float, said: _Said = _UNSAID) -> None:
@@ -536,7 +552,7 @@ class AlarmBook:
     def _pass_time(self, now: float) -> None:
         """Let all timers act that are due, in order."""
         if not abs(now) < _FARTHEST:
-            raise AlarmError(f"The time is {now}: give seconds.")
+            raise RefusedError(f"The time is {now}: give seconds.", 409)
         while (first := min(self._timers(), default=None)) is not None and first[0] <= now:
             due, _, name, act = first
             self._clock = min(max(self._clock, due), now)
@@ -677,7 +693,7 @@ def _restored_asset(packed: dict[str, Any]) -> _Asset:
 
 def _check_person(who: str) -> None:
     if not who.strip():
-        raise AlarmError("An action needs the name of the person who does it.")
+        raise RefusedError("An action needs the name of the person who does it.", 409)
 
 
 def _meets(one: set[str], other: set[str]) -> bool:

@@ -13,6 +13,7 @@ import math
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -21,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
@@ -31,11 +31,11 @@ from penstock.explain import NORMAL, REASONS, find_known, labels_of, likeness
 from penstock.io import Batch, TableError, as_zone, need_pyarrow
 from penstock.io.sinks import format_verdicts
 from penstock.live.alarm_load import alarm_load
-from penstock.live.alarm_records import Alarm, Change, alarm_in_words
+from penstock.live.alarm_records import Alarm, Change, RefusedError, alarm_in_words
 from penstock.live.assets import Asset, known_labels
 from penstock.live.connectors import as_lines
 from penstock.live.nearest import nearest_normal
-from penstock.live.runtime import Delivery, RefusedError
+from penstock.live.runtime import Delivery
 from penstock.live.service import ENGINEER_ACTIONS, OPERATOR_ACTIONS, Service
 from penstock.live.store import ModelVersion
 from penstock.report import as_csv
@@ -188,7 +188,8 @@ class Api:
 
     def __init__(self, service: Service, hub: Hub) -> None:
         self.service, self.store, self.hub = service, service.store, hub
-        self._converting = asyncio.Semaphore(1)
+        self._learning = ThreadPoolExecutor(1)  # layouts, which takes a while with thousands of columns
+        self._converting = ThreadPoolExecutor(1)  # one: objects take thirty times the memory of their text
         self._tokens: tuple[float, list[tuple[str, str, str]]] = (-math.inf, [])
 
     def tokens(self) -> list[tuple[str, str, str]]:
@@ -214,7 +215,11 @@ class Api:
             position = ("next", int(number))
         lines = await self._lines(request, kind, asset)
         delivery = Delivery(asset.record.name, lines, f"http {client or ''}".strip(), position)
-        answer = await asyncio.wrap_future(self.service.deliver(delivery))
+        if asset.knows_layout(lines):
+            taken = self.service.deliver(delivery)
+        else:
+            taken = await asyncio.get_running_loop().run_in_executor(self._learning, self.service.deliver, delivery)
+        answer = await asyncio.wrap_future(taken)
         if not answer["accepted"] and answer.get("malformed"):
             raise RefusedError(f"No row could be read: {answer['faults'][0]['reason']}.", 422)
         return answer
@@ -228,8 +233,7 @@ class Api:
             convert = partial(as_lines, body, kind, asset.record.columns or asset.scorer.variable_names)
             if len(body) <= 100_000 or kind == "lines":
                 return convert()
-            async with self._converting:  # objects take thirty times the memory of their text
-                return await run_in_threadpool(convert)
+            return await asyncio.get_running_loop().run_in_executor(self._converting, convert)
         finally:
             release()
 
@@ -271,6 +275,7 @@ class Api:
             state["model_time"] = version.added if version is not None and version.source else None
             problem = self.service.problems.get(f"input of {state['asset']}")
             state["problem"] = None if problem is None else problem.text
+            state["has_file"] = self.service.options.assets[state["asset"]].input is not None
         return states
 
     def _versions(self, asset: str) -> dict[int, ModelVersion]:
@@ -308,7 +313,7 @@ class Api:
         thinned: list[Any] = [none, *np.empty((3, 0)), np.empty(0, np.bool_), none]
         parts, waiting = list[Any](), 0
         share = 1 + self.store.count_rows(record.id, after=after, since=since) // _MOST_ROWS
-        for block in self.store.verdicts(record.id, after=after, since=since):
+        for block in self.store.rows(record.id, after=after, since=since):
             numbers, scores = np.arange(block.first, block.first + len(block.seconds)), block.scores
             versions = np.full(len(numbers), block.version)
             parts.append((numbers, block.seconds, scores.scores, scores.thresholds, scores.flags, versions))
@@ -339,7 +344,11 @@ class Api:
         texts: dict[str, list[str | None]] = {}
         times: list[Any] = [None] * len(rows)
         place_of = {row: place for place, row in enumerate(rows)}
-        for block in self.store.readings(asset.record.id, after=rows[0] - 1) if rows else ():
+        for block in self.store.rows(asset.record.id, after=rows[0] - 1, with_readings=True) if rows else ():
+            if block.first > rows[-1]:
+                break
+            if block.values is None:
+                continue
             of_block = versions[block.version].columns or ()
             places = [(name, of_block.index(name)) for name in names if name in of_block]
             for offset in range(len(block.values)):
@@ -351,8 +360,6 @@ class Api:
                     times[place] = None if block.times is None else block.times[offset]
                     for name, words in block.texts.items():
                         texts.setdefault(name, [None] * len(rows))[place] = words[offset]
-            if block.first > rows[-1]:
-                break
         expected = asset.scorer.expected(Batch(values, range(len(rows)), times, [], texts))
         inputs = asset.scorer.variable_names
         return {
@@ -449,7 +456,7 @@ class Api:
 
     def _version_at(self, asset: Asset, second: float) -> int | None:
         """Return the version of the model that scored the row at this time; None if verdicts are not kept any more."""
-        found = (block.version for block in self.store.verdicts(asset.record.id, since=second))
+        found = (block.version for block in self.store.rows(asset.record.id, since=second))
         return next(found, None)
 
     def load(self, request: Request) -> dict[str, Any]:
@@ -501,6 +508,17 @@ class Api:
         silenced = self.service.silence(given["pattern"], _who(request), given["hours"], given["reason"])
         return await asyncio.wrap_future(silenced)
 
+    def silences(self, request: Request) -> list[dict[str, Any]]:
+        return self.service.silences()
+
+    async def end_silence(self, request: Request) -> dict[str, Any]:
+        await asyncio.wrap_future(self.service.end_silence(request.path_params["silence"], _who(request)))
+        return {"ended": request.path_params["silence"]}
+
+    async def read_anew(self, request: Request) -> dict[str, Any]:
+        asset = self._asset(request)
+        return await asyncio.wrap_future(self.service.read_anew(asset.record.name, _who(request)))
+
     async def withdraw(self, request: Request) -> dict[str, Any]:
         await asyncio.wrap_future(self.service.withdraw_label(request.path_params["label"], _who(request)))
         return {"withdrawn": request.path_params["label"]}
@@ -542,6 +560,9 @@ ENDPOINTS = (
         Parameter("pattern", "string", "of asset names, * for any text", most=100, needed=True),
         Parameter("hours", "number", _HOURS, least=0.001, most=8784, needed=True), _REASON, _NAME,
     )),
+    Endpoint("GET", "/api/v1/silences", "viewer", "Silences that have not ended.", Api.silences),
+    Endpoint("POST", "/api/v1/silences/{silence}/end", "operator", "End a silence before its time.",
+        Api.end_silence, (), (_NAME,)),
     Endpoint("GET", "/api/v1/load", "viewer", "How much alarms ask of operators, against usual targets.", Api.load, (
         Parameter("days", "number", "of the data's time; 30", 30.0, most=1e6),
         Parameter("operators", "integer", "who share the load; 1", 1, least=1, most=10_000),
@@ -572,6 +593,8 @@ ENDPOINTS = (
         "Score by another version of the model from now on.", Api.use_model, (),
         (Parameter("version", "integer", "which one; absent: the one in use before", least=1, most=1e9),
          Parameter("other_columns", "boolean", "true: a model of other columns is meant", False), _NAME)),
+    Endpoint("POST", "/api/v1/assets/{asset:path}/input/anew", "engineer",
+        "Read its file from the beginning, with the layout that it has now.", Api.read_anew, (), (_NAME,)),
     Endpoint("GET", "/api/v1/assets/{asset:path}/quarantine", "viewer",
         "Rows that could not be scored, and why, the newest first.", Api.quarantine),
     Endpoint("GET", "/api/v1/assets/{asset:path}", "viewer", "One asset: columns, model, counts.", Api.asset),
@@ -645,7 +668,7 @@ def verdict_records(service: Service, asset: str, after: int = 0, limit: int | N
     """Return the verdicts on an asset after a row, in the form of `penstock watch`."""
     record, found = service.store.asset(asset), list[dict[str, Any]]()
     names = {version: [*map(json.dumps, each.names or ())] for version, each in service.store.models(record.id).items()}
-    for block in service.store.verdicts(record.id, after=after):
+    for block in service.store.rows(record.id, after=after):
         mine = names[block.version]
         lines = format_verdicts(block.first, block.times, block.scores, mine, block.reasons).splitlines()
         found += ({**json.loads(line), "model": block.version} for line in lines[max(0, after + 1 - block.first) :])
@@ -660,7 +683,7 @@ def export_frame(service: Service, asset: str, after: int = 0, limit: int = 100_
     versions = service.store.models(record.id)
     parts: list[pd.DataFrame] = []
     count = 0
-    for block, readings in service.store.history(record.id, after=after):
+    for block in service.store.rows(record.id, after=after, with_readings=True):
         n, scores = len(block.seconds), block.scores
         part = pd.DataFrame({
             "row": np.arange(block.first, block.first + n),
@@ -672,7 +695,7 @@ def export_frame(service: Service, asset: str, after: int = 0, limit: int = 100_
             "model": block.version,
         })  # fmt: skip
         columns = list(versions[block.version].columns or ())
-        values = np.full((n, len(columns)), np.nan) if readings is None else readings.values
+        values = np.full((n, len(columns)), np.nan) if block.values is None else block.values
         named = [f"{name} (reading)" if name in part.columns else name for name in columns]
         parts.append(pd.concat([part, pd.DataFrame(values, columns=named)], axis=1)[part["row"] > after])
         count += len(parts[-1])

@@ -7,11 +7,11 @@ import logging
 import math
 import re
 import time
-import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,7 @@ from penstock.live.alarm_records import Event, Notification, RowVerdict
 from penstock.live.alarms import AlarmBook
 from penstock.live.options import AlarmRules, WatchOptions
 from penstock.live.scorers import Scorer, Verdicts
-from penstock.live.store import AssetRecord, Readings, Store, VerdictBlock
+from penstock.live.store import AssetRecord, ScoredBlock, Store
 from penstock.storage import state_from_bytes, state_to_bytes
 
 log = logging.getLogger("penstock.serve")
@@ -43,7 +43,9 @@ log.addHandler(logging.NullHandler())  # without a service nothing is logged: wh
 _KIND = "penstock.live"
 _LATELY = 500  # rows: how many of the last have no score is shown
 _MOST_LINES = 2000  # of a file in one cycle
-_MOST_ROWS, _MOST_COLUMNS = 20_000, 2_000  # of a delivery: the others wait while it is scored
+_MOST_FILES = 200  # of a folder in one cycle
+_STEPS_TO_NEXT_FILE = 3  # without a row: the end of a file, the next one, its header
+MOST_ROWS, _MOST_COLUMNS = 20_000, 2_000  # of a delivery: the others wait while it is scored
 MOST_FAULTS = 20  # malformed lines that are named one by one
 _MOST_BAD = 5  # rows that cannot be scored, one after the other: then it is not the rows
 _MOST_LAYOUTS = 16  # of posted tables, remembered for each asset
@@ -58,15 +60,14 @@ class ScoredBatch:
     """Rows of an asset with their verdicts.
 
     batch : the rows.
-    readings, block : the same for the store; None if there is no row.
+    block : the same for the store; None if there is no row.
     verdicts : for the alarms; none where there are none.
     unknown_texts : by column, what the model does not know.
     refused, failed : by place among the rows that came, why the model cannot use a row, and how it failed on one.
     """
 
     batch: Batch
-    readings: Readings | None = None
-    block: VerdictBlock | None = None
+    block: ScoredBlock | None = None
     verdicts: list[RowVerdict] = field(default_factory=list)
     unknown_texts: Iterable[tuple[str, str]] = ()
     refused: dict[int, str] = field(default_factory=dict)
@@ -99,6 +100,7 @@ class Asset:
         self.clock, self.has_alarms = clock, has_alarms
         self._strict, self._n_variables = options.strict, options.n_variables
         self._unsaved: list[Batch] | None = None if clock is None else []  # scored since the state, if not in a store
+        self.unread = 0  # malformed lines of its inputs since the last row
         self.bad_rows = 0  # that could not be scored, one after the other
         self.last_bad = -math.inf  # when there was one
         scorer = self.scorer = self._saved_scorer()
@@ -124,6 +126,8 @@ class Asset:
                 self.aligning.restore(waiting)
         self.rows: RowSource | None = None
         self.source: AnySource | None = None
+        is_folder = clock is None and isinstance(rows, Feed) and Path(rows.name).is_dir()
+        self._most_files, self._empty_steps = (_MOST_FILES, _STEPS_TO_NEXT_FILE) if is_folder else (1, 0)
         if rows is not None:
             goes_on = isinstance(rows, RowSource)
             self.rows = rows.reading_with(self._table) if isinstance(rows, RowSource) else self._read_rows(rows)
@@ -166,29 +170,26 @@ class Asset:
         return rows if self.aligning is None else AlignedSource(rows, self.aligning, is_part=self.clock is None)
 
     def read_file(self, at_most: int = _MOST_LINES) -> Batch | None:
-        """Return the next rows of the file; None if there are none."""
-        if self.source is None:
+        """Return the next rows of the file, or of the next files of a folder; None if there are none."""
+        source = self.source
+        if source is None:
             return None
-        with self._unheard_warnings(self.source):
-            batch = self.source.next_batch(at_most)
-        if self.source.columns is not None:
-            self._begin(self.source.columns.variable_names)
-        return batch
+        is_new = source.columns is None
+        parts, n_rows, empty = list[Batch](), 0, 0
+        while empty <= self._empty_steps and n_rows < at_most and len(parts) < self._most_files:
+            part = source.next_batch(at_most)
+            empty = empty + 1 if part is None else 0
+            if part is not None:
+                parts.append(part)
+                n_rows += len(part.lines)
+        if source.columns is not None:
+            self._begin(source.columns.variable_names)
+            for note in source.notes if is_new else ():
+                log.info("%s", note)
+        return joined_batches(parts) if parts else None
 
-    @contextmanager
-    def _unheard_warnings(self, source: AnySource) -> Iterator[None]:
-        """Log what is odd about the layout of an input, when it is found out, instead of warning of it."""
-        if source.columns is not None or self.clock is not None:
-            yield
-            return
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-        for note in source.notes:
-            log.info("%s", note)
-
-    def read_lines(self, lines: bytes, source: str) -> Batch:
-        """Return the rows of a text, which is laid out like those with the same first line."""
+    def _layout_key(self, lines: bytes) -> str:
+        """Return what texts of one layout have in common; InputError for a text that is too large."""
         header = lines.lstrip().partition(b"\n")[0].strip()
         if not header:
             raise InputError("There is no row in this.")
@@ -196,24 +197,51 @@ class Asset:
         is_json = header.startswith(b"{")
         if not is_json and len(header) > _LONGEST_HEADER:
             raise InputError(f"The first line may have {_LONGEST_HEADER:,} bytes at most; it has {len(header):,}.")
-        if lines.count(b"\n") > _MOST_ROWS or max(map(header.count, (b",", b";", b"\t", b"|"))) > columns:
-            most = f"{_MOST_ROWS:,} lines and {columns:,} columns"
+        if lines.count(b"\n") > MOST_ROWS or max(map(header.count, (b",", b";", b"\t", b"|"))) > columns:
+            most = f"{MOST_ROWS:,} lines and {columns:,} columns"
             raise InputError(f"At most {most} are taken at once: send the others by themselves.")
-        key = header[:4096].decode("utf-8", errors="replace")
         if is_json:  # senders write times in their own ways: as texts, or as numbers
-            key = "json, time as a number" if _NUMERIC_TIME.search(header[:4096]) else "json"
+            return "json, time as a number" if _NUMERIC_TIME.search(header[:4096]) else "json"
+        return header[:4096].decode("utf-8", errors="replace")
+
+    def knows_layout(self, lines: bytes) -> bool:
+        """Return whether a text is laid out like one before, or too large to be looked at."""
+        with suppress(InputError):
+            return self._layout_key(lines) in self.layouts
+        return True
+
+    def learn_layout(self, lines: bytes, source: str) -> dict[str, Any] | None:
+        """Return how a text is laid out, for `read_lines`; None if that is known.
+
+        It takes seconds with thousands of columns: it is for the thread of whoever brings the text.
+        """
+        if self._layout_key(lines) in self.layouts:
+            return None
+        rows = RowSource(_Lines(lines, source), self._table, self._strict, None, self._ahead, time.time)
+        while rows.columns is None:
+            if rows.ended:
+                raise InputError("There is no row in this that could be read; CSV needs a header and a row.")
+            rows.next_batch(MOST_ROWS)
+        for note in rows.notes:
+            log.info("%s", note)
+        table: dict[str, Any] = rows.position()["table"]
+        return table
+
+    def read_lines(self, lines: bytes, source: str, layout: dict[str, Any] | None) -> Batch:
+        """Return the rows of a text, whose layout is known from one with the same first line, or was found out."""
+        key = self._layout_key(lines)
         reader = self._aligned(self._read_rows(_Lines(lines, source)))
-        if key in self.layouts:
-            reader.continue_from({"table": self.layouts[key], "file": {"kind": "pipe"}, "line": 0})
+        known = self.layouts.get(key, layout)
+        if known is None:  # it was known when the text came, and is forgotten
+            known = self.learn_layout(lines, source)
+        reader.continue_from({"table": known, "file": {"kind": "pipe"}, "line": 0})
         parts: list[Batch] = []
         while not reader.ended:
-            with self._unheard_warnings(reader):
-                part = reader.next_batch(_MOST_ROWS)
+            part = reader.next_batch(MOST_ROWS)
             if part is not None:
                 part.further_faults, part.faults = len(part.faults[MOST_FAULTS:]), part.faults[:MOST_FAULTS]
                 parts.append(part)
-        if reader.columns is None:
-            raise InputError("There is no row in this that could be read; CSV needs a header and a row.")
+        assert reader.columns is not None
         self._begin(reader.columns.variable_names)
         table = reader.position()["table"]
         if self.layouts.get(key) != table:
@@ -280,14 +308,15 @@ class Asset:
         if not len(batch.values):
             return ScoredBatch(batch, refused=refused, failed=failed)
         seconds = self._seconds(batch, now)
-        place = (record.rows + 1, now, seconds, None if batch.seconds is None else batch.times, record.version)
+        times = None if batch.seconds is None else batch.times
+        place = (record.rows + 1, now, seconds, times, record.version, found.scores, found.reasons)
         record.rows += len(batch.values)
         record.newest, record.received = float(seconds[-1]), now
         record.counts.update(found.counts(batch))
         if self._unsaved is not None:
             self._unsaved.append(batch)
-        readings, block = Readings(*place, batch.values, batch.texts), VerdictBlock(*place, found.scores, found.reasons)
-        return ScoredBatch(batch, readings, block, self._verdicts(found, seconds), found.unknown_texts, refused, failed)
+        block = ScoredBlock(*place, batch.values, batch.texts)
+        return ScoredBatch(batch, block, self._verdicts(found, seconds), found.unknown_texts, refused, failed)
 
     def _seconds(self, batch: Batch, now: float) -> FloatArray:
         """Return the times of rows for their alarms."""
@@ -300,7 +329,7 @@ class Asset:
     def _find_bad_rows(self, batch: Batch, store: Store) -> dict[int, str]:
         """Return the rows that the model fails on, and how, by place; the scorer is then as before the batch."""
         self.scorer = self._saved_scorer()
-        stored = map(batch_of, store.readings(self.record.id, after=self.record.state_row))
+        stored = map(batch_of, store.rows(self.record.id, after=self.record.state_row, with_readings=True))
         for earlier in stored if self._unsaved is None else self._unsaved:
             self._score(earlier)
         before = self.scorer.state()
@@ -350,9 +379,9 @@ class Asset:
 
     def replay(self, store: Store) -> Iterator[tuple[float, int, list[RowVerdict]]]:
         """Score again what was scored after the last saved state; yield when it came, the last row, and verdicts."""
-        for block in store.readings(self.record.id, after=self.record.state_row):
+        for block in store.rows(self.record.id, after=self.record.state_row, with_readings=True):
             found = self._score(batch_of(block))
-            yield block.received, block.first + len(block.values) - 1, self._verdicts(found, block.seconds)
+            yield block.received, block.first + len(block.seconds) - 1, self._verdicts(found, block.seconds)
 
     def _verdicts(self, found: Verdicts, seconds: FloatArray) -> list[RowVerdict]:
         if not self.has_alarms:
@@ -387,7 +416,7 @@ class Asset:
             if self.aligning is not None:
                 store.save_position(identity, "aligner", self.aligning.state())
 
-    def show_last(self, block: VerdictBlock) -> None:
+    def show_last(self, block: ScoredBlock) -> None:
         """Note the last of some verdicts, to be shown."""
         last = {"score": block.scores.scores[-1], "threshold": block.scores.thresholds[-1]}
         self._last = {name: float(value) if math.isfinite(value) else None for name, value in last.items()}
@@ -456,6 +485,10 @@ class Book:
         self.dirty = self.dirty or bool(found)
         return found
 
+    def silences(self) -> list[dict[str, Any]]:
+        """Return the silences that have not ended, with ids that no other book has."""
+        return [{**vars(each), "id": f"{self.name}:{each.id}"} for each in self.book.silences()]
+
     def is_due(self) -> bool:
         """Return whether a timer is due."""
         if self._newest is None:
@@ -507,8 +540,9 @@ class _Lines(Feed):
         return 0, b""
 
 
-def batch_of(block: Readings) -> Batch:
-    """Return rows of the store as they were scored: those that came without a time have none."""
+def batch_of(block: ScoredBlock) -> Batch:
+    """Return rows of the store with their readings as they were scored: those that came without a time have none."""
+    assert block.values is not None
     seconds = None
     if block.times is not None:
         missing = [time is None or is_missing(str(time)) for time in block.times]

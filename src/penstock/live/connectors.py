@@ -30,10 +30,11 @@ from typing import Any
 from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
 
 from penstock._parameters import ParameterError, check_choice
-from penstock.live.alarm_records import Alarm, alarm_in_words
+from penstock.live.alarm_records import Alarm, RefusedError, alarm_in_words
+from penstock.live.assets import MOST_ROWS
 from penstock.live.digest import DigestClock, digest_in_words, digest_page
 from penstock.live.options import OPCUA_POLICIES, AssetOptions, ServeOptions
-from penstock.live.runtime import Delivery, RefusedError
+from penstock.live.runtime import Delivery
 from penstock.live.service import Service
 
 log = logging.getLogger("penstock.serve")
@@ -43,6 +44,7 @@ _PAUSE = 0.25
 _LONGEST_PAUSE = 30.0  # seconds until an input is tried again
 _MOST_INFLIGHT = 100  # messages that a broker sends before the first is acknowledged; fewer than digests are kept
 _LONGEST_READING = 4096  # bytes of a message with a single reading
+_MOST_BRACES = 5 * MOST_ROWS  # of JSON: texts may hold some
 _MOST_MESSAGES = 500  # of Kafka at once
 Send = Callable[[Mapping[str, Any]], None]
 
@@ -62,6 +64,9 @@ def as_lines(body: bytes, kind: str, columns: Sequence[str] = ()) -> bytes:
         return body
     if kind == "influx":
         return _influx_lines(body, frozenset(columns))
+    too_many = RefusedError(f"At most {MOST_ROWS:,} rows are taken at once: send the others by themselves.")
+    if body.count(b"{") > _MOST_BRACES:  # before they are objects, which take a hundred times the memory
+        raise too_many
     try:
         rows = json.loads(body, object_pairs_hook=_object_once)
     except (ValueError, RecursionError) as error:
@@ -76,6 +81,8 @@ def as_lines(body: bytes, kind: str, columns: Sequence[str] = ()) -> bytes:
             raise RefusedError(f"Each row must be a list of {len(names)} values, as there are columns.")
         rows = [dict(zip(names, row, strict=True)) for row in table]
     rows = [rows] if isinstance(rows, dict) else rows
+    if isinstance(rows, list) and len(rows) > MOST_ROWS:
+        raise too_many
     if not isinstance(rows, list) or not rows:
         raise RefusedError('The body must be an object, a list of objects, or {"columns": […], "rows": [[…], …]}.')
     return "\n".join(map(json.dumps, rows)).encode()

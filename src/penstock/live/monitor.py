@@ -34,7 +34,7 @@ from penstock.live.assets import Asset, Book, ScoredBatch, known_labels
 from penstock.live.options import AlarmRules, WatchOptions
 from penstock.live.runtime import BatchReport, CycleWork, ModelShelf, Runtime
 from penstock.live.scorers import Scorer
-from penstock.live.store import AssetRecord, Store, StoreError
+from penstock.live.store import AssetRecord, Store
 from penstock.storage import StorageError
 
 # Options that decide how rows are read: a state belongs to them.
@@ -211,7 +211,7 @@ class Monitor(Runtime):
         try:
             with self.store.transaction():
                 self._commit(self._begin_cycle())
-        except StoreError as error:  # the first error is what matters
+        except StorageError as error:  # the first error is what matters
             self._observer.warning(str(error))
 
     # Opening.
@@ -236,18 +236,20 @@ class Monitor(Runtime):
         try:
             record = store.asset(known[0])
             positions = store.positions(record.id)
-            changed = differences(positions.pop("settings"), self._settings)
+            changed = _differences(positions.pop("settings"), self._settings)
             if changed:
                 more = _MODELS if "model was" in changed else ""
-                raise StoreError(f"The --state {options.state} was made with other settings: {changed}. {_ANEW}{more}")
+                raise StorageError(
+                    f"The --state {options.state} was made with other settings: {changed}. {_ANEW}{more}"
+                )
             marks = {name: positions.pop(name, None) for name in ("output", "alarms")}
             with store.transaction():
                 make = self._shelf.open(store, record, options)
             self._restore(record, make, positions, store.book(""))
-        except (InputError, StoreError):
+        except (InputError, StorageError):
             raise
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-            raise StoreError(f"{store.path} is not what this version writes ({error}). {_ANEW}") from error
+            raise StorageError(f"{store.path} is not what this version writes ({error}). {_ANEW}") from error
         self._continue(marks)
 
     def _files(self) -> dict[str, Path | None]:
@@ -408,17 +410,13 @@ def _open_store(folder: Path | None) -> Store:
         Path(folder).mkdir(parents=True, exist_ok=True)
         return Store(Path(folder) / _STORE)
     except (FileExistsError, NotADirectoryError):
-        raise StoreError(f"--state {folder}: a folder is needed, but that is a file, or in one.") from None
+        raise StorageError(f"--state {folder}: a folder is needed, but that is a file, or in one.") from None
     except OSError as error:
-        raise StoreError(f"--state {folder} cannot be written to: {error.strerror}.") from error
+        raise StorageError(f"--state {folder} cannot be written to: {error.strerror}.") from error
 
 
-def differences(saved: dict[str, Any], now: dict[str, Any]) -> str:
-    """Return the settings that are not the same, in words; "" if all are.
-
-    >>> differences({"alpha": 0.8, "model": None}, {"alpha": 0.5, "model": "3f2a"})
-    "alpha was 0.8, is 0.5; model was not set, is '3f2a'"
-    """
+def _differences(saved: dict[str, Any], now: dict[str, Any]) -> str:
+    """Return the settings that are not the same, in words; "" if all are."""
     names = [name for name in sorted({*saved, *now}) if saved.get(name) != now.get(name)]
     shown = [["not set" if value is None else repr(value) for value in (saved.get(n), now.get(n))] for n in names]
     return "; ".join(f"{name} was {before}, is {after}" for name, (before, after) in zip(names, shown, strict=True))

@@ -29,15 +29,14 @@ def nearest_normal(store: Store, asset: Asset, alarm: Alarm) -> dict[str, Any] |
     """
     worst = _worst_row(store, asset.record.id, alarm) if alarm.about == ALARM else 0
     after = worst - _MOST_ROWS
-    blocks = takewhile(lambda block: block[0].first <= worst, store.history(asset.record.id, after=after))
+    blocks = takewhile(lambda block: block.first <= worst, store.rows(asset.record.id, after=after, with_readings=True))
     # Rows of another version of the model may have other columns.
-    both = [(block, read) for block, read in blocks if read and read.version == asset.record.version]
-    read = [block for _, block in both]
-    if not worst or not read or read[-1].first + len(read[-1].values) <= worst:
+    read = [block for block in blocks if block.values is not None and block.version == asset.record.version]
+    if not worst or not read or read[-1].first + len(read[-1].seconds) <= worst:
         return None
     seconds = np.concatenate([block.seconds for block in read])
-    rows = np.concatenate([block.first + np.arange(len(block.values)) for block in read])
-    scores = np.concatenate([np.where(each.scores.flags, np.nan, each.scores.scores) for each, _ in both])
+    rows = np.concatenate([block.first + np.arange(len(block.seconds)) for block in read])
+    scores = np.concatenate([np.where(each.scores.flags, np.nan, each.scores.scores) for each in read])
     for each in store.alarms(asset=alarm.asset):
         scores[(seconds >= each["since"]) & (seconds <= each["last"])] = np.nan
     batch = joined_batches([batch_of(each) for each in read])
@@ -66,7 +65,7 @@ def nearest_normal(store: Store, asset: Asset, alarm: Alarm) -> dict[str, Any] |
 def _worst_row(store: Store, asset: int, alarm: Alarm) -> int:
     """Return the number of the row of an alarm that is furthest above its threshold; 0 if there is none."""
     worst = (-math.inf, 0)
-    for block in store.verdicts(asset, since=alarm.since):
+    for block in store.rows(asset, since=alarm.since):
         if block.seconds[0] > alarm.last:
             break
         inside = (block.seconds >= alarm.since) & (block.seconds <= alarm.last)

@@ -28,16 +28,6 @@ _THRESHOLD_HELP = (
 _THRESHOLD_DEFAULT = "conformal:rate=0.01, or the model's own"
 _ASSET_NAME = re.compile(r"[^\W/][\w. -]{0,39}(/[^\W/][\w. -]{0,39})?")
 _PARTS_OF_ASSETS = ("series", "verdicts", "export", "models", "quarantine")  # of their addresses in the API
-_MaxAhead = Annotated[Any, _in("--max-ahead", "A row may be dated so long after all before it; else it is malformed.")]
-_Step = Annotated[
-    Any, _in("--step", "Rows are readings of single tags: put them on a clock with this step, such as 1min.")
-]
-_Hold = Annotated[
-    Any, _in("--hold", "For how long a reading stands where a step has none; else as is usual for its tag.")
-]
-_Late = Annotated[Any, _in("--late", "For how long a reading may come after the end of its step.")]
-_Time = Annotated[str | None, _in("--time", _TIME_HELP)]
-_Delimiter = Annotated[str | None, _in("--delimiter", "Between fields of CSV; else by the header: , ; tab |")]
 OPCUA_POLICIES = ("Basic256Sha256", "Aes128Sha256RsaOaep", "Aes256Sha256RsaPss")
 DIGESTS = ("daily", "weekly")
 _PORTS = {"http": ":80", "https": ":443"}  # which browsers leave out of an origin
@@ -47,10 +37,6 @@ _WARMUP_DEFAULT = "200 or, if larger or without scaling, the buffer"
 
 def _model(flags: str, text: str, default: str | None = None) -> Option:
     return Option("Model", flags, text, default=default)
-
-
-_ModelFile = Annotated[Path | None, _model("--model", _MODEL_HELP)]
-_Threshold = Annotated[Any, _model("--threshold", _THRESHOLD_HELP, _THRESHOLD_DEFAULT)]
 
 
 @dataclass(frozen=True)
@@ -112,8 +98,31 @@ class AlarmRules:
                 raise ParameterError("inhibit", f" must be two assets such as grid>pump1; got {pair!r:.100}.")
 
 
+@dataclass(frozen=True, kw_only=True)
+class StreamOptions:
+    """How rows of a stream are read, and with which model they are scored: of `watch`, and of each asset of `serve`."""
+
+    time: Annotated[str | None, _in("--time", _TIME_HELP)] = None
+    timezone: Timezone = None
+    day_first: DayFirst = None
+    time_format: TimeFormat = None
+    max_ahead: Annotated[
+        Any, _in("--max-ahead", "A row may be dated so long after all before it; else it is malformed.")
+    ] = "1day"
+    step: Annotated[
+        Any, _in("--step", "Rows are readings of single tags: put them on a clock with this step, such as 1min.")
+    ] = None
+    hold: Annotated[
+        Any, _in("--hold", "For how long a reading stands where a step has none; else as is usual for its tag.")
+    ] = None
+    late: Annotated[Any, _in("--late", "For how long a reading may come after the end of its step.")] = "30s"
+    delimiter: Annotated[str | None, _in("--delimiter", "Between fields of CSV; else by the header: , ; tab |")] = None
+    model: Annotated[Path | None, _model("--model", _MODEL_HELP)] = None
+    threshold: Annotated[Any, _model("--threshold", _THRESHOLD_HELP, _THRESHOLD_DEFAULT)] = None
+
+
 @dataclass(frozen=True)
-class WatchOptions:
+class WatchOptions(StreamOptions):
     """What to monitor, with which model, and where verdicts and snapshots go.
 
     The fields are the options of `penstock watch` (`docs/watch.md`): `n_variables` is `--explain`, `n_components`
@@ -129,15 +138,6 @@ class WatchOptions:
     input: Annotated[str | Path, _in("", "CSV or JSON lines, also packed (.gz); - is standard input.")] = "-"
     follow: Annotated[bool, _in("--follow -f", "Wait for more, also through rotation.")] = False
     format: Annotated[str | None, _in("--format", "csv or jsonl; else by the first line.")] = None
-    delimiter: _Delimiter = None
-    time: _Time = None
-    timezone: Timezone = None
-    day_first: DayFirst = None
-    time_format: TimeFormat = None
-    max_ahead: _MaxAhead = "1day"
-    step: _Step = None
-    hold: _Hold = None
-    late: _Late = "30s"
     columns: Annotated[tuple[str, ...], _in("--columns", "Measure only these: a,b,c")] = ()
     exclude: Annotated[tuple[str, ...], _in("--exclude", "Leave out these, such as labels: a,b")] = ()
     strict: Annotated[bool, _in("--strict", "End at the first malformed line.")] = False
@@ -151,8 +151,6 @@ class WatchOptions:
     state: Annotated[Path | None, _state("--state", "A folder for a store, to go on from after any end.")] = None
     snapshot_every: Annotated[int, _state("--snapshot-every", "Samples from one snapshot to the next.")] = 50_000
     snapshot_seconds: Annotated[float, _state("--snapshot-seconds", "Or seconds, if those come first.")] = 10.0
-    model: _ModelFile = None
-    threshold: _Threshold = None
     n_components: Annotated[int | None, _model("--components", "Latent groups, K.", "5")] = None
     alpha: Annotated[float | None, _model("--alpha", "Weight of attributes against structure.", "0.8")] = None
     gamma: Annotated[float | None, _model("--gamma", "Weight of the ridge term in the warm-up.", "0.2")] = None
@@ -240,7 +238,7 @@ _PUBLIC_HELP = "How browsers reach it through a proxy, such as https://plant.exa
 
 
 @dataclass(frozen=True, kw_only=True)
-class AssetOptions:
+class AssetOptions(StreamOptions):
     """One asset of `penstock serve`: its model and its inputs. Rows can be posted to every asset (HTTP).
 
     Examples
@@ -249,21 +247,9 @@ class AssetOptions:
     PosixPath('unit1.csv')
     """
 
-    model: _ModelFile = None
-    threshold: _Threshold = None
     input: Annotated[
         Path | None, _in("--input", "A file that grows, CSV or JSON lines, or a folder of them, by name.")
     ] = None
-    time: _Time = None
-    timezone: Timezone = None
-    day_first: DayFirst = None
-    time_format: TimeFormat = None
-    max_ahead: _MaxAhead = "1day"
-    step: _Step = None
-    hold: _Hold = None
-    late: _Late = "30s"
-    delimiter: _Delimiter = None
-
     mqtt: Annotated[str | None, _in("--mqtt", "Subscribe to rows: mqtt://[USER:PASSWORD@]HOST:PORT/TOPIC")] = None
     kafka: Annotated[str | None, _in("--kafka", "Read rows of a topic: kafka://HOST:PORT/TOPIC")] = None
     opcua: Annotated[str | None, _in("--opcua", "Read values of an OPC UA server: opc.tcp://HOST:4840")] = None
@@ -282,8 +268,7 @@ class AssetOptions:
 
     def watch_options(self) -> WatchOptions:
         """Return the same as options of a monitored stream."""
-        own = {each.name for each in fields(WatchOptions)} - {"input"}
-        return WatchOptions(**{each.name: getattr(self, each.name) for each in fields(self) if each.name in own})
+        return WatchOptions(**{each.name: getattr(self, each.name) for each in fields(StreamOptions)})
 
 
 @dataclass(frozen=True, kw_only=True)

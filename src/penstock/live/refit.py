@@ -103,9 +103,9 @@ class StoredRows:
         columns = record.columns or ()
         known = {version: each.columns or () for version, each in store.models(record.id).items()}
         blocks = []
-        for block in store.readings(record.id):
+        for block in store.rows(record.id, with_readings=True):
             there = known[block.version]
-            if columns and set(columns) <= set(there):
+            if block.values is not None and columns and set(columns) <= set(there):
                 values = block.values[:, [there.index(name) for name in columns]]
                 blocks.append(replace(block, values=values))
         if not blocks:
@@ -113,7 +113,9 @@ class StoredRows:
         self._columns, self._blocks = columns, blocks
         zone = model.reading.timezone
         reader = TimeReader(zoned=True, zone=None if zone is None else str(zone))
-        frame = pd.DataFrame(np.vstack([block.values for block in blocks]), columns=list(columns))
+        frame = pd.DataFrame(
+            np.vstack([block.values for block in blocks if block.values is not None]), columns=list(columns)
+        )
         for name in blocks[0].texts:
             frame[name] = [text for block in blocks for text in block.texts[name]]
         frame.insert(0, "time", reader.index(np.concatenate([block.seconds for block in blocks])))

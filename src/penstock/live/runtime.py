@@ -26,23 +26,16 @@ from typing import Any
 from penstock._messages import listed
 from penstock.explain import Label
 from penstock.io import BadLine, Batch, TableOptions
-from penstock.live.alarm_records import Event
+from penstock.live.alarm_records import Event, RefusedError
 from penstock.live.assets import Asset, Book, ScoredBatch, known_labels
 from penstock.live.options import WatchOptions
 from penstock.live.scorers import Scorer, scorer_maker
-from penstock.live.store import AssetRecord, ModelVersion, Store, StoreError
+from penstock.live.store import AssetRecord, ModelVersion, Store
+from penstock.storage import StorageError
 
 log = logging.getLogger("penstock.serve")
 _LONGEST_TEXT = 10_000  # characters of a row that is kept
 _LOOK_SECONDS = 1.0  # between looks for switches to other models
-
-
-class RefusedError(ValueError):
-    """A request cannot be accepted; `status` and `headers` are those of HTTP."""
-
-    def __init__(self, message: str, status: int = 400, **headers: str) -> None:
-        super().__init__(message)
-        self.status, self.headers = status, headers
 
 
 @dataclass
@@ -53,12 +46,14 @@ class Delivery:
     source : name of the input, by which positions are kept.
     position : ("next", n): number n of this source, each one more than the one before; ("after", n): greater than the
         one before; ("digest", text): may come again, then as ("again", text). What came before is not counted again.
+    layout : what `Asset.learn_layout` found out, or what was wrong.
     """
 
     asset: str
     lines: bytes
     source: str
     position: tuple[str, Any] | None = None
+    layout: dict[str, Any] | Exception | None = None
     future: Future[dict[str, Any]] = field(default_factory=Future)
 
 
@@ -164,16 +159,16 @@ class ModelShelf:
         *,
         other_columns: bool,
     ) -> Callable[[], Scorer]:
-        """Put a version into use, inside a transaction, and return what makes its scorers; StoreError if it cannot be.
+        """Put a version into use, inside a transaction, and return what makes its scorers.
 
         old : the scorer in use. A model of other columns than that has must be asked for by `other_columns`.
         """
         mine = store.models(record.id)
         if version not in mine:
             known = f"; there are 1 to {max(mine)}" if mine else ""
-            raise StoreError(f"{record.name} has no model version {version}{known}.")
+            raise RefusedError(f"{record.name} has no model version {version}{known}.", 409)
         if version == record.version:
-            raise StoreError(f"{record.name}: version {version} is in use already.")
+            raise RefusedError(f"{record.name}: version {version} is in use already.", 409)
         make = self._maker(store, mine[version], options)
         scorer = make()
         gone, new = _columns(old), _columns(scorer)
@@ -183,7 +178,7 @@ class ModelShelf:
             parts = [f"without {listed(without)}"] * bool(without) + [f"with {listed(besides)}"] * bool(besides)
             text = f"Version {version} has other columns than version {record.version}: {' and '.join(parts)}. "
             text += "From the switch on, rows must bring its columns, and only these are kept; what is there stays. "
-            raise StoreError(f"{text}If that is meant, say so (--other-columns).")
+            raise RefusedError(f"{text}If that is meant, say so (--other-columns).", 409)
         store.use_model(record, version, scorer.settings(), time.time())
         return make
 
@@ -191,11 +186,11 @@ class ModelShelf:
         key = (version.digest, repr(options.threshold))
         if key not in self._makers:
             if not version.source:
-                raise StoreError(f"Version {version.version} learns from the rows with parameters of its own.")
+                raise StorageError(f"Version {version.version} learns from the rows with parameters of its own.")
             try:
                 data = store.model_file(version.digest)
             except LookupError as error:
-                raise StoreError(f"{error!s:.200} Add its file again.") from None
+                raise StorageError(f"{error!s:.200} Add its file again.") from None
             with tempfile.TemporaryDirectory() as folder:
                 file = Path(folder) / Path(version.source).name
                 file.write_bytes(data)
@@ -361,7 +356,7 @@ class Runtime(ABC):
                 if version is None:
                     version = details["version"] = self.store.models(record.id)[before].before
                 if version is None:
-                    raise StoreError(f"{name}: version {before} is the first that was in use.")
+                    raise StorageError(f"{name}: version {before} is the first that was in use.")
                 make = self._shelf.switch(
                     self.store, record, options, version, asset.scorer, other_columns=other_columns
                 )

@@ -27,12 +27,13 @@ from penstock._messages import counted, duration_in_words
 from penstock._parameters import ParameterError
 from penstock.explain import REASONS, Label
 from penstock.io import InputError, open_feed
-from penstock.live.alarm_records import Alarm, Change, Event, Notification, RowVerdict, label_alarm
+from penstock.live.alarm_records import Alarm, Change, Event, Notification, RefusedError, RowVerdict, label_alarm
 from penstock.live.assets import MOST_FAULTS, Asset, Book, ScoredBatch, known_labels
 from penstock.live.options import AssetOptions, ServeOptions, WatchOptions
-from penstock.live.runtime import BatchReport, CycleTask, CycleWork, Delivery, ModelShelf, RefusedError, Runtime
+from penstock.live.runtime import BatchReport, CycleTask, CycleWork, Delivery, ModelShelf, Runtime
 from penstock.live.scorers import Scorer
-from penstock.live.store import AssetRecord, Store, StoreError, StoreFullError
+from penstock.live.store import AssetRecord, Store, StoreFullError
+from penstock.storage import StorageError
 
 log = logging.getLogger("penstock.serve")
 _MOST_JOBS = 256  # deliveries and actions in one cycle
@@ -40,6 +41,9 @@ _MOST_BYTES = 2_000_000  # of deliveries in one cycle, which others wait for
 _MOST_WAITING = 2000  # more are refused: the client sends them again later
 _LONGEST_CYCLE = 10.0  # seconds; then something is wrong
 _FIRST_PAUSE, _LONGEST_PAUSE = 60.0, 3600.0  # seconds for which an asset that fails is left alone
+_MANY_UNREAD = 20  # malformed lines, one after the other: then it is not the lines
+_PUT_RIGHT = "Put the former file back, or have this one read anew from its beginning (page Assets)."
+TO_END = "silences to end"  # what is kept in the store for it
 _QUIET = 3600.0  # seconds after which a row that could not be scored is no problem any more
 _LONGEST_TEXT = 10_000  # characters of a row that is kept
 _MOST_DIGESTS = 250  # of messages that a broker may send again
@@ -73,19 +77,7 @@ class _Pause:
 
 
 class Service(Runtime):
-    """Run the assets of a configuration on a store; the outbox has each notification once for each of the targets.
-
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from penstock.live.options import AssetOptions
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> service = Service(ServeOptions(store=folder / "live.db", assets={"unit1": AssetOptions()}))
-    >>> service.start()
-    >>> rows = b'{"time": "2026-01-01T00:00:00", "flow": 1.5, "head": 2.0}'
-    >>> service.deliver(Delivery("unit1", rows, "example")).result()["accepted"]
-    1
-    >>> service.stop()
-    """
+    """Run the assets of a configuration on a store; the outbox has each notification once for each of the targets."""
 
     def __init__(self, options: ServeOptions, targets: Sequence[str] = ()) -> None:
         options.check()
@@ -141,11 +133,15 @@ class Service(Runtime):
 
     def deliver(self, delivery: Delivery) -> Future[dict[str, Any]]:
         """Take in rows; the future has the answer when they are committed, or a `RefusedError`."""
-        self.asset(delivery.asset)
+        asset = self.asset(delivery.asset)
         if "disk" in self.problems:
             raise RefusedError(self.problems["disk"].text, 507)
         release = self.claim(len(delivery.lines))
         delivery.future.add_done_callback(lambda _: release())
+        try:
+            delivery.layout = asset.learn_layout(delivery.lines, delivery.source)
+        except Exception as error:  # whatever a text does to the parser: it is answered in turn
+            delivery.layout = error
         try:
             return self._put(delivery)
         except RefusedError:
@@ -179,6 +175,19 @@ class Service(Runtime):
     def silence(self, pattern: str, who: str, hours: float, reason: str = "") -> Future[list[dict[str, Any]]]:
         """Send no notifications of assets whose name matches the pattern, for so many hours of the data's time."""
         return self._put(CycleTask(partial(self._silence, pattern, who, hours, reason)))
+
+    def silences(self) -> list[dict[str, Any]]:
+        """Return the silences that have not ended."""
+        return [each for _, book in sorted(self._books.items()) for each in book.silences()]
+
+    def end_silence(self, identity: str, who: str) -> Future[None]:
+        """End a silence before its time."""
+        return self._put(CycleTask(partial(self._end_silence, identity, who)))
+
+    def read_anew(self, asset: str, who: str) -> Future[dict[str, Any]]:
+        """Read the file of an asset from its beginning, with the layout that it has now."""
+        self.asset(asset)
+        return self._put(CycleTask(partial(self._read_anew, asset, who)))
 
     def withdraw_label(self, identity: str, who: str) -> Future[None]:
         """Take back a label."""
@@ -262,7 +271,7 @@ class Service(Runtime):
             self._shelf.configured(options.watch_options())  # what is wrong with a model is not wrong with the store
         try:
             self._load_store()
-        except (InputError, ParameterError, StoreError):
+        except (InputError, ParameterError, StorageError):
             raise
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, sqlite3.Error) as error:
             raise self.store.damaged(f"{type(error).__name__}: {error}") from error
@@ -273,13 +282,13 @@ class Service(Runtime):
         labels = {each["id"]: Label.from_dict(each) for each in self.store.labels()}
         books = {
             name: Book(name, rules, known_labels(labels.values(), members), self.store.book(name))
-            for name in {*groups.values()}
+            for name in dict.fromkeys(groups.values())
             if (members := [asset for each, asset in assets.items() if groups[each] == name])
         }
         replayed: list[tuple[float, int, Asset, int, list[RowVerdict]]] = []
         for name, asset in assets.items():
             asset.book = books[groups[name]]
-            for block in self.store.verdicts(asset.record.id, after=asset.record.rows - 1):
+            for block in self.store.rows(asset.record.id, after=asset.record.rows - 1):
                 asset.show_last(block)
             for received, last, verdicts in asset.replay(self.store):
                 replayed.append((received, asset.record.id, asset, last, verdicts))
@@ -331,7 +340,10 @@ class Service(Runtime):
         times = 1 if last is None else last.times + 1
         seconds = min(_FIRST_PAUSE * 2.0 ** min(times - 1, 20), _LONGEST_PAUSE)
         reason = str(error) if isinstance(error, InputError | OSError) else f"{type(error).__name__}: {error}"
-        text = f"{reason[:300]} It is paused, and tried again after {duration_in_words(seconds)}."
+        advice = ""
+        if isinstance(error, InputError) and self.options.assets[name].input is not None:
+            advice = f" {_PUT_RIGHT}"
+        text = f"{reason[:300]} It is paused, and tried again after {duration_in_words(seconds)}.{advice}"
         self._pauses[name] = _Pause(time.monotonic() + seconds, text, times)
         self.enter_problem(f"input of {name}", text)
 
@@ -454,7 +466,9 @@ class Service(Runtime):
                     answer = {"accepted": 0, "duplicate": True, "row": asset.record.rows}
                     work.answers.append((delivery.future, answer))
                     return
-            rows = asset.read_lines(delivery.lines, delivery.source)
+            if isinstance(delivery.layout, Exception):
+                raise delivery.layout
+            rows = asset.read_lines(delivery.lines, delivery.source, delivery.layout)
         except RefusedError as error:
             work.answers.append((delivery.future, error))
             return
@@ -480,7 +494,7 @@ class Service(Runtime):
     def _score(self, asset: Asset, work: CycleWork, now: float) -> list[Event]:
         try:
             return super()._score(asset, work, now)
-        except (StoreError, sqlite3.Error):
+        except (StorageError, sqlite3.Error):
             raise
         except Exception as error:  # in the middle of it: the whole cycle is done again, without this asset
             self._pause(asset.record.name, error)
@@ -496,21 +510,32 @@ class Service(Runtime):
             self.clear_problem(f"clock of {asset.record.name}")
 
     def _keep(self, asset: Asset, scored: ScoredBatch) -> None:
-        assert scored.readings is not None
         assert scored.block is not None
         self._end_pause(asset.record.name)
         if scored.block.received - asset.last_bad > _QUIET:
             self.clear_problem(f"rows of {asset.record.name}")
-        self.store.add_rows(asset.record.id, scored.readings, scored.block)
+        self.store.add_rows(asset.record.id, scored.block)
 
     def _answer(self, asset: Asset, part: BatchReport, work: CycleWork) -> None:
         faults, count = part.faults, len(part.faults) + part.batch.further_faults
+        if part.delivery is None or not part.delivery.source.startswith("http "):  # clients over HTTP are answered
+            self._note_unread(asset, part, count)
         if part.delivery is not None:
             shown = [{"line": fault.line, "reason": fault.reason} for fault in faults[:MOST_FAULTS]]
             answer = {"accepted": part.batch.readings or part.taken, "duplicate": False, "row": part.last_row}
             work.answers.append((part.delivery.future, {**answer, "malformed": count, "faults": shown}))
         elif faults:
             log.warning("%s: %d malformed lines; the first: %s", asset.record.name, count, faults[0])
+
+    def _note_unread(self, asset: Asset, part: BatchReport, count: int) -> None:
+        """Show a problem where an input brings nothing but malformed lines."""
+        asset.unread = 0 if part.taken or part.batch.readings else asset.unread + count
+        name, source = asset.record.name, "its file" if part.delivery is None else part.delivery.source
+        if not asset.unread:
+            self.clear_problem(f"lines of {name}")
+        elif asset.unread >= _MANY_UNREAD and part.faults:
+            said = f"None of the last {asset.unread:,} lines of {source} is a row; the last: {part.faults[-1].reason}."
+            self.enter_problem(f"lines of {name}", f"{said} Has its layout changed (header, separator)? {_PUT_RIGHT}")
 
     def _leave(self, asset: Asset, work: CycleWork, error: Exception) -> None:
         """Pause an asset in the middle of a cycle: nothing of it is written, and it is read again later."""
@@ -590,6 +615,46 @@ class Service(Runtime):
             raise LookupError(f"No asset has a name like {pattern!r:.80}.")
         self.store.add_audit(time.time(), who, "silence", pattern, {"hours": hours, "reason": reason})
         return events, [event.as_dict() for event in events]
+
+    def _end_silence(self, identity: str, who: str, now: float) -> tuple[list[Event], None]:
+        name, _, own = identity.rpartition(":")
+        if name not in self._books:
+            raise LookupError(f"There is no silence {identity!r:.80}, or it has ended.")
+        book = self._books[name]
+        events = book.named(book.book.end_silence(own, who, book.now()))
+        self.store.add_audit(now, who, "end silence", identity, {})
+        return events, None
+
+    def _wanted_switches(self) -> list[CycleTask]:
+        """Return also the ends of silences that `penstock alarms silences` has asked for."""
+        looked, found = self._next_look, super()._wanted_switches()
+        if self._next_look == looked or not (wanted := self.store.mark(TO_END)):
+            return found
+
+        def end(now: float) -> tuple[list[Event], None]:
+            self.store.save_book(f"~{TO_END}", [])
+            events = list[Event]()
+            for each in wanted:
+                with suppress(LookupError, RefusedError):  # it has ended meanwhile
+                    events += self._end_silence(each["id"], each["who"], now)[0]
+            return events, None
+
+        return [*found, CycleTask(end)]
+
+    def _read_anew(self, name: str, who: str, now: float) -> tuple[list[Event], Any]:
+        if self.options.assets[name].input is None:
+            raise RefusedError(f"{name} has no file.", 409)
+        asset = self.assets[name]
+        asset.save_positions(self.store)
+        asset.pack()
+        self.store.save_asset(asset.record, with_state=True)
+        self.store.forget_position(asset.record.id, "file")
+        self._end_pause(name)
+        self.clear_problem(f"lines of {name}")
+        self._reopen(name)
+        details = {"asset": name, "row": asset.record.rows + 1}
+        self.store.add_audit(now, who, "read anew", name, details)
+        return [], details
 
     def _with_model(
         self, asset: Asset, record: AssetRecord, options: WatchOptions, make: Callable[[], Scorer]

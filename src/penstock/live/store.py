@@ -21,16 +21,16 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from penstock._types import FloatArray, StreamScores
-from penstock.storage import lock
+from penstock.storage import StorageError, lock
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 _APPLICATION = 0x50454E53  # "PENS", in the header of the file
 _IN_USE, _CLOSED = b"in use", b"closed"
 _CHECK_SECONDS = 5.0
@@ -48,15 +48,12 @@ CREATE TABLE models(
 CREATE TABLE model_files(digest TEXT PRIMARY KEY, data BLOB NOT NULL);
 CREATE TABLE inputs(
     asset INTEGER NOT NULL, name TEXT NOT NULL, position TEXT NOT NULL, seal INTEGER, PRIMARY KEY(asset, name));
-CREATE TABLE readings(
+CREATE TABLE blocks(
     asset INTEGER NOT NULL, first INTEGER NOT NULL, count INTEGER NOT NULL, received REAL NOT NULL, until REAL NOT NULL,
-    times TEXT, version INTEGER NOT NULL, data BLOB NOT NULL, texts TEXT, seal INTEGER, PRIMARY KEY(asset, first))
-    WITHOUT ROWID;
-CREATE TABLE verdicts(
-    asset INTEGER NOT NULL, first INTEGER NOT NULL, count INTEGER NOT NULL, received REAL NOT NULL, until REAL NOT NULL,
-    times TEXT, version INTEGER NOT NULL, data BLOB NOT NULL, reasons TEXT, seal INTEGER, PRIMARY KEY(asset, first))
-    WITHOUT ROWID;
-CREATE INDEX verdicts_until ON verdicts(asset, until);
+    times TEXT, version INTEGER NOT NULL, scores BLOB NOT NULL, reasons TEXT, seal INTEGER,
+    readings BLOB, texts TEXT, readings_seal INTEGER, PRIMARY KEY(asset, first));
+CREATE INDEX blocks_until ON blocks(asset, until);
+CREATE INDEX blocks_read ON blocks(asset, first) WHERE readings IS NOT NULL;
 CREATE TABLE alarms(
     id TEXT PRIMARY KEY, asset TEXT NOT NULL, began REAL NOT NULL, open INTEGER NOT NULL, record TEXT NOT NULL,
     seal INTEGER) WITHOUT ROWID;
@@ -81,6 +78,8 @@ CREATE TABLE quarantine(
     reason TEXT NOT NULL);
 """
 _UNSEALED = ("number", "seal")  # columns that a seal is not of
+_BLOCK_FIELDS = ("asset", "first", "count", "received", "until", "times", "version", "scores", "reasons")
+_READING_FIELDS = ("asset", "first", "readings", "texts")
 _ASSET_FIELDS = ("name", "settings", "configured", "version", "rows", "counts", "newest", "received", "state_row")
 _MOST_QUARANTINED = 1000  # rows of an asset that are kept
 _LONGEST_WAIT = 86_400.0  # seconds: a message that waits for longer was noted by a clock that was wrong
@@ -92,23 +91,21 @@ _MOST_FILES = 20  # of models, for each asset
 _MODELS = "SELECT * FROM models WHERE asset=? ORDER BY version"
 
 
-class StoreError(ValueError):
-    """The store cannot be opened or used; the message says what to do."""
-
-
-class StoreFullError(StoreError):
+class StoreFullError(StorageError):
     """The store cannot be written, as there is no room left or it was taken away; nothing of it has happened."""
 
 
 @dataclass(frozen=True)
-class _Rows:
-    """Consecutive rows of an asset.
+class ScoredBlock:
+    """Consecutive rows of an asset with their verdicts.
 
     first : number of the first one, from 1.
     received : when they came, in seconds since 1970.
     seconds : the time of each row (n,) in seconds since 1970; where it cannot be read, when it was received.
     times : as they were written.
     version : of the asset's model, which names their columns and sensors.
+    reasons : by position, why a row has no score.
+    values, texts : as they were read, (n, p) and by column; None where that was not asked for, or is not kept any more.
     """
 
     first: int
@@ -116,22 +113,10 @@ class _Rows:
     seconds: FloatArray
     times: list[Any] | None
     version: int
-
-
-@dataclass(frozen=True)
-class Readings(_Rows):
-    """Consecutive rows of an asset as they were read: `values` (n, p), and `texts` by column."""
-
-    values: FloatArray
-    texts: dict[str, list[str | None]]
-
-
-@dataclass(frozen=True)
-class VerdictBlock(_Rows):
-    """Verdicts on such rows; `reasons` say by position why a row has no score."""
-
     scores: StreamScores
     reasons: dict[int, str]
+    values: FloatArray | None = None
+    texts: dict[str, list[str | None]] = field(default_factory=dict)
 
 
 @dataclass
@@ -215,14 +200,18 @@ class Store:
             self._prepare()
             return
         if not Path(path).parent.is_dir():
-            raise StoreError(f"There is no folder {Path(path).parent} for the store {Path(path).name}. Make it first.")
+            raise StorageError(
+                f"There is no folder {Path(path).parent} for the store {Path(path).name}. Make it first."
+            )
         self.path = Path(path).resolve()  # by whatever name it is called: the lock is one
         if self.path.is_dir():
-            raise StoreError(f"{self.path} is a folder; name a file for the store.")
+            raise StorageError(f"{self.path} is a folder; name a file for the store.")
+        if self.path.exists() and self.path.stat().st_nlink > 1:
+            raise StorageError(f"{self.path} has a second name (a hard link), by which others could open it. Copy it.")
         self._lock = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
             if exclusive and not lock(self._lock):
-                raise StoreError(f"{self.path} is used by another penstock. End it, or name another one.")
+                raise StorageError(f"{self.path} is used by another penstock. End it, or name another one.")
             created = not self.path.exists()
             if exclusive and not created:
                 self._check_log()
@@ -248,7 +237,7 @@ class Store:
         log = Path(f"{self.path}-wal")
         os.lseek(self._lock, 0, os.SEEK_SET)
         if os.read(self._lock, len(_IN_USE)) == _IN_USE and not log.exists():
-            raise StoreError(
+            raise StorageError(
                 f"{log} is missing: the last penstock was cut off, and what it committed is in that file. Put it "
                 f"back. If it is lost, remove {self.path}.lock: it goes on from what is in {self.path.name}."
             )
@@ -266,9 +255,9 @@ class Store:
         if found != "ok":
             raise self.damaged(found)
 
-    def damaged(self, what: object) -> StoreError:
+    def damaged(self, what: object) -> StorageError:
         """Return an error that says that the file is damaged."""
-        return StoreError(f"{self.path} is damaged ({what!s:.200}). Put back a copy of it, or name another one.")
+        return StorageError(f"{self.path} is damaged ({what!s:.200}). Put back a copy of it, or name another one.")
 
     def _note_use(self, state: bytes) -> None:
         """Note in the lock file whether the store is in use; a process that is killed leaves that behind."""
@@ -288,16 +277,16 @@ class Store:
             ours = writer.execute("PRAGMA application_id").fetchone()[0] == _APPLICATION
             empty = not writer.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-            raise StoreError(f"{self.path} is not a store of penstock: {error}.") from None
+            raise StorageError(f"{self.path} is not a store of penstock: {error}.") from None
         if not ours and not empty:
-            raise StoreError(f"{self.path} is a SQLite file, but not a store of penstock. Name another one.")
+            raise StorageError(f"{self.path} is a SQLite file, but not a store of penstock. Name another one.")
         if version > SCHEMA_VERSION:
-            raise StoreError(
+            raise StorageError(
                 f"{self.path} was written by a newer penstock (store version {version}; this one reads up to "
                 f"{SCHEMA_VERSION}). Update penstock."
             )
         if not empty and version < SCHEMA_VERSION:
-            raise StoreError(
+            raise StorageError(
                 f"{self.path} was written by an older penstock (store version {version}; this one reads "
                 f"{SCHEMA_VERSION}). Name another store; the old one stays readable by the version that wrote it."
             )
@@ -400,20 +389,25 @@ class Store:
         """Run a statement inside the transaction that is being written."""
         return self._writer.execute(query, values)
 
-    def _put(self, table: str, values: Mapping[str, Any], more: str = "") -> None:
-        """Write a row with its seal, inside the transaction that is being written."""
+    def _put(
+        self, table: str, values: Mapping[str, Any], more: str = "", *, sealed: Iterable[str] | None = None
+    ) -> None:
+        """Write a row with its seal, which is of all its columns or some, inside the transaction."""
         names = ", ".join([*values, "seal"])
         marks = ", ".join("?" * (len(values) + 1))
-        self._write(f"INSERT INTO {table}({names}) VALUES({marks}) {more}", *values.values(), _seal(values))
+        self._write(f"INSERT INTO {table}({names}) VALUES({marks}) {more}", *values.values(), _seal(values, sealed))
 
     def _sealed(self, query: str, *values: Any) -> list[sqlite3.Row]:
-        """Return the rows of a query for all columns of a table; StoreError if one was changed since it was written."""
+        """Return the rows of a query for all columns of a table; StorageError if one was changed."""
         found = self._read(query, *values)
         for row in found:
-            plain = dict(row)
-            if plain["seal"] != _seal({name: plain[name] for name in plain if name not in _UNSEALED}):
-                raise self.damaged(f"a value has changed since it was written: {query.partition('FROM ')[2]:.40}")
+            self._check(row, [name for name in row.keys() if name not in _UNSEALED])  # noqa: SIM118
         return found
+
+    def _check(self, row: sqlite3.Row, names: Iterable[str], seal: str = "seal") -> None:
+        """Raise if a value of a row was changed since it was written."""
+        if row[seal] != _seal(dict(row), names):
+            raise self.damaged(f"a value has changed since it was written, beside {seal}")
 
     # Assets, inputs, readings and verdicts. What writes does so inside a transaction.
 
@@ -428,9 +422,8 @@ class Store:
     def asset(self, name: str) -> AssetRecord:
         """Return an asset; LookupError if there is none of this name."""
         for row in self._read(f"{_ASSETS} WHERE name=?", name):
-            plain = {each: row[each] for each in _ASSET_FIELDS}
-            if row["seal"] != _seal(plain) or row["state_seal"] != _seal({"state": row["state"]}):
-                raise self.damaged(f"a value of {name!r:.80} has changed since it was written")
+            self._check(row, _ASSET_FIELDS)
+            self._check(row, ["state"], "state_seal")
             return _asset_record(row)
         raise LookupError(f"There is no asset {name!r:.80}.")
 
@@ -541,73 +534,53 @@ class Store:
         """Remove the position in an input."""
         self._write("DELETE FROM inputs WHERE asset=? AND name=?", asset, name)
 
-    def add_rows(self, asset: int, readings: Readings, block: VerdictBlock) -> None:
-        """Write rows and verdicts."""
-        scores, seconds = block.scores, readings.seconds.astype("<f8")
-        common = {
-            "asset": asset,
-            "first": readings.first,
-            "count": len(seconds),
-            "received": readings.received,
-            "until": float(seconds.max()),
-            "times": None if readings.times is None else json.dumps(readings.times),
-            "version": readings.version,
-        }
-        data = seconds.tobytes() + readings.values.astype("<f8").tobytes()
-        texts = json.dumps(readings.texts) if readings.texts else None
-        self._put("readings", {**common, "data": data, "texts": texts})
+    def add_rows(self, asset: int, block: ScoredBlock) -> None:
+        """Write rows with their verdicts and readings."""
+        scores, seconds = block.scores, block.seconds.astype("<f8")
         parts = [seconds, scores.scores.astype("<f8"), scores.thresholds.astype("<f8"), scores.flags.astype("u1")]
         parts += [scores.variables.astype("<i4"), scores.residuals.astype("<f8")]
-        data = b"".join(part.tobytes() for part in parts)
-        reasons = json.dumps({str(place): text for place, text in block.reasons.items()}) if block.reasons else None
-        self._put("verdicts", {**common, "data": data, "reasons": reasons})
+        reasons = {str(place): text for place, text in block.reasons.items()}
+        plain = {
+            "asset": asset,
+            "first": block.first,
+            "count": len(seconds),
+            "received": block.received,
+            "until": float(seconds.max()),
+            "times": None if block.times is None else json.dumps(block.times),
+            "version": block.version,
+            "scores": b"".join(part.tobytes() for part in parts),
+            "reasons": json.dumps(reasons) if reasons else None,
+            "readings": None if block.values is None else block.values.astype("<f8").tobytes(),
+            "texts": json.dumps(block.texts) if block.texts else None,
+        }
+        self._put("blocks", {**plain, "readings_seal": _seal(plain, _READING_FIELDS)}, sealed=_BLOCK_FIELDS)
 
-    def readings(self, asset: int, *, after: int = 0) -> Iterator[Readings]:
-        """Yield what was read of an asset, in order: rows after this number."""
-        for row in self._rows_of("readings", asset, after):
-            n, data = row["count"], np.frombuffer(row["data"], "<f8")
-            texts = {} if row["texts"] is None else json.loads(row["texts"])
-            values = data[n:].reshape(n, -1)
-            yield Readings(row["first"], row["received"], data[:n], _times(row), row["version"], values, texts)
+    def rows(
+        self, asset: int, *, after: int = 0, since: float | None = None, with_readings: bool = False
+    ) -> Iterator[ScoredBlock]:
+        """Yield the rows of an asset, in order: those after this number, or from this time on.
 
-    def verdicts(self, asset: int, *, after: int = 0, since: float | None = None) -> Iterator[VerdictBlock]:
-        """Yield the verdicts on an asset, in order: rows after this number, or from this time on."""
-        for row in self._rows_of("verdicts", asset, after, since):
-            n, data = row["count"], row["data"]
-            seconds, scores, thresholds = np.frombuffer(data, "<f8", 3 * n).reshape(3, n)
-            flags = np.frombuffer(data, "u1", n, 24 * n).astype(np.bool_)
-            named = (len(data) - 25 * n) // 12
-            variables = np.frombuffer(data, "<i4", named, 25 * n).reshape(n, -1).astype(np.intp)
-            residuals = np.frombuffer(data, "<f8", named, 25 * n + 4 * named).reshape(n, -1)
-            reasons = {int(key): text for key, text in json.loads(row["reasons"] or "{}").items()}
-            found = StreamScores(scores, thresholds, flags, variables, residuals)
-            yield VerdictBlock(row["first"], row["received"], seconds, _times(row), row["version"], found, reasons)
-
-    def history(self, asset: int, *, after: int = 0) -> Iterator[tuple[VerdictBlock, Readings | None]]:
-        """Yield verdicts with the readings that they are on, in order; None where these are not kept any more."""
-        readings = self.readings(asset, after=after)
-        held = next(readings, None)
-        for block in self.verdicts(asset, after=after):
-            while held is not None and held.first < block.first:
-                held = next(readings, None)
-            yield block, held if held is not None and held.first == block.first else None
-
-    def count_rows(self, asset: int, *, after: int, since: float) -> int:
-        """Return how many rows there may be after this number and from this time on, without reading them."""
-        query = "SELECT coalesce(sum(count), 0) FROM verdicts WHERE asset=? AND first + count - 1 > ? AND until >= ?"
-        return int(self._read(query, asset, after, since)[0][0])
-
-    def _rows_of(self, table: str, asset: int, after: int, since: float | None = None) -> Iterator[sqlite3.Row]:
-        """Yield rows of a table, some at a time: a connection is not held while they are used."""
-        query = f"SELECT * FROM {table} WHERE asset=? AND first + count - 1 > ? AND first > ? - 100000"
-        query += "" if since is None else " AND until >= ?"
+        Some are read at a time: a connection is not held while they are used.
+        """
+        columns = [*_BLOCK_FIELDS, "seal", *(("readings", "texts", "readings_seal") if with_readings else ())]
+        query = f"SELECT {', '.join(columns)} FROM blocks WHERE asset=? AND first + count - 1 > ?"
+        query += " AND first > ? - 100000" + ("" if since is None else " AND until >= ?")
         last = () if since is None else (since,)
         while True:
-            found = self._sealed(f"{query} ORDER BY first LIMIT 256", asset, after, after, *last)
-            yield from found
+            found = self._read(f"{query} ORDER BY first LIMIT 256", asset, after, after, *last)
+            for row in found:
+                self._check(row, _BLOCK_FIELDS)
+                if with_readings and row["readings"] is not None:
+                    self._check(row, _READING_FIELDS, "readings_seal")
+                yield _block(row, with_readings=with_readings)
             if len(found) < 256:
                 return
             after = found[-1]["first"] + found[-1]["count"] - 1
+
+    def count_rows(self, asset: int, *, after: int, since: float) -> int:
+        """Return how many rows there may be after this number and from this time on, without reading them."""
+        query = "SELECT coalesce(sum(count), 0) FROM blocks WHERE asset=? AND first + count - 1 > ? AND until >= ?"
+        return int(self._read(query, asset, after, since)[0][0])
 
     def quarantine(self, asset: int, at: float, source: str, text: str, reason: str) -> None:
         """Keep the text of a row that could not be scored, and why."""
@@ -626,13 +599,18 @@ class Store:
 
         Readings from which a model state is still to be computed again stay.
         """
+        oldest = "SELECT first FROM blocks WHERE asset=?{} ORDER BY first LIMIT ?"
+        where = "WHERE asset=? AND received < ? AND first + count - 1 <= ? AND first IN ({})"
+        of_readings = where.format(oldest.format(" AND readings IS NOT NULL"))
+        forget = "UPDATE blocks SET readings=NULL, texts=NULL, readings_seal=NULL"
         removed = 0
-        assets = self._write("SELECT id, state_row FROM assets").fetchall()
-        for table, days in (("readings", reading_days), ("verdicts", verdict_days)):
-            query = f"DELETE FROM {table} WHERE asset=? AND received < ? AND first + count - 1 <= ? AND first IN "
-            query += f"(SELECT first FROM {table} WHERE asset=? ORDER BY first LIMIT ?)"
-            for asset, state_row in assets:
-                removed += self._write(query, asset, now - days * 86400, state_row, asset, most).rowcount
+        for asset, state_row in self._write("SELECT id, state_row FROM assets").fetchall():
+            for query, days in (
+                (f"{forget} {of_readings}", reading_days),
+                (f"DELETE FROM blocks {where.format(oldest.format(''))}", verdict_days),
+            ):
+                values = (asset, now - days * 86400, state_row, asset, most)
+                removed += self._write(query, *values).rowcount
         return removed
 
     # Alarms, labels, the audit log.
@@ -686,6 +664,10 @@ class Store:
         """Return a part of the state of the alarms; None if it was never saved."""
         rows = self._sealed("SELECT * FROM books WHERE name=?", name)
         return json.loads(rows[0]["state"]) if rows else None
+
+    def book_names(self) -> list[str]:
+        """Return the names of the parts of the alarms' state."""
+        return [row["name"] for row in self._read("SELECT name FROM books WHERE name NOT LIKE '~%' ORDER BY name")]
 
     def save_book(self, name: str, state: Any) -> None:
         """Write a part of the state of the alarms."""
@@ -771,10 +753,10 @@ def hash_token(token: str) -> str:
     return hashlib.sha256(token.encode("utf-8", errors="surrogatepass")).hexdigest()
 
 
-def _seal(values: Mapping[str, Any]) -> int:
-    """Return a checksum of values by name: whole numbers, numbers, texts, bytes and None, as SQLite gives them back."""
+def _seal(values: Mapping[str, Any], names: Iterable[str] | None = None) -> int:
+    """Return a checksum of values by name, or of some of them: numbers, texts, bytes and None, as SQLite has them."""
     found = 0
-    for name in sorted(values):
+    for name in sorted(values if names is None else names):
         value = values[name]
         if not isinstance(value, bytes):
             value = repr(float(value) if isinstance(value, int | float) else value).encode()
@@ -795,9 +777,20 @@ def _records(rows: Iterable[sqlite3.Row]) -> list[dict[str, Any]]:
     return [json.loads(row["record"]) for row in rows]
 
 
-def _times(row: sqlite3.Row) -> list[Any] | None:
-    found: list[Any] | None = None if row["times"] is None else json.loads(row["times"])
-    return found
+def _block(row: sqlite3.Row, *, with_readings: bool) -> ScoredBlock:
+    n, data = row["count"], row["scores"]
+    seconds, scores, thresholds = np.frombuffer(data, "<f8", 3 * n).reshape(3, n)
+    flags = np.frombuffer(data, "u1", n, 24 * n).astype(np.bool_)
+    named = (len(data) - 25 * n) // 12
+    variables = np.frombuffer(data, "<i4", named, 25 * n).reshape(n, -1).astype(np.intp)
+    residuals = np.frombuffer(data, "<f8", named, 25 * n + 4 * named).reshape(n, -1)
+    found = StreamScores(scores, thresholds, flags, variables, residuals)
+    reasons = {int(place): text for place, text in json.loads(row["reasons"] or "{}").items()}
+    times = None if row["times"] is None else json.loads(row["times"])
+    place = (row["first"], row["received"], seconds, times, row["version"], found, reasons)
+    if not with_readings or row["readings"] is None:
+        return ScoredBlock(*place)
+    return ScoredBlock(*place, np.frombuffer(row["readings"], "<f8").reshape(n, -1), json.loads(row["texts"] or "{}"))
 
 
 def _asset_record(row: sqlite3.Row) -> AssetRecord:

@@ -35,13 +35,13 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from penstock.live.alarm_records import AlarmError
+from penstock.live.alarm_records import RefusedError
 from penstock.live.api import ENDPOINTS, MAY, Api, Endpoint, PlainJson
 from penstock.live.connectors import Input, Outbox, make_inputs, make_targets
 from penstock.live.options import ServeOptions
-from penstock.live.runtime import RefusedError
 from penstock.live.service import Service
-from penstock.live.store import StoreError, find_token
+from penstock.live.store import find_token
+from penstock.storage import StorageError
 
 log = logging.getLogger("penstock.serve")
 _HEADERS = {
@@ -291,11 +291,9 @@ def error_response(error: Exception, scope: Scope) -> Response:
     if isinstance(error, RefusedError):
         status, text, headers = error.status, str(error), dict(error.headers)
         headers |= {"retry-after": "1"} if status in (429, 503, 507) else {}
-    elif isinstance(error, AlarmError):
-        status, text = 409, str(error)
     elif isinstance(error, LookupError):
         status, text = 404, str(error).strip("'\"")
-    elif isinstance(error, StoreError):
+    elif isinstance(error, StorageError):
         log.error("A request failed: %s", error)
         text = str(error)
     elif isinstance(error, ClientDisconnect):
@@ -481,17 +479,7 @@ def make_server(app: ASGIApp, options: ServeOptions, limits: Limits) -> WebServe
 
 
 class LiveServer:
-    """A service with its web server.
-
-    >>> import tempfile, urllib.request
-    >>> from pathlib import Path
-    >>> from penstock.live.options import AssetOptions
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> options = ServeOptions(store=folder / "live.db", port=0, assets={"unit1": AssetOptions()})
-    >>> with LiveServer(options) as server:
-    ...     urllib.request.urlopen(server.url + "healthz").status
-    200
-    """
+    """A service with its web server."""
 
     def __init__(self, options: ServeOptions, limits: Limits | None = None) -> None:
         options.check()
@@ -510,7 +498,7 @@ class LiveServer:
         try:
             self.inputs = make_inputs(self.service)
             if not (is_loopback(options.host) and options.public_url is None) and not self.service.store.tokens():
-                raise StoreError(
+                raise StorageError(
                     f"To be reached from other machines (at {options.public_url or options.host}), there must be a "
                     f"token: penstock serve --store {options.store} --add-token NAME:ROLE"
                 )
@@ -602,7 +590,7 @@ def _host_of(origin: str) -> str:
 
 
 def bound_socket(options: ServeOptions) -> socket.socket:
-    """Return a socket that is bound to the address; StoreError if that is not possible."""
+    """Return a socket that is bound to the address; StorageError if that is not possible."""
     family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
     bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # named: else asyncio sets no TCP_NODELAY
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -611,7 +599,7 @@ def bound_socket(options: ServeOptions) -> socket.socket:
         bound.listen(1024)
     except OSError as error:
         bound.close()
-        raise StoreError(
+        raise StorageError(
             f"Cannot listen at {options.host}, port {options.port}: {error.strerror}. Choose another --port (0: any)."
         ) from None
     return bound

@@ -165,7 +165,7 @@ def _wait_for_row(service: Service, options: AssetOptions, said: _Said, seconds:
     where = options.input or options.mqtt or options.kafka or options.opcua
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        if next(service.store.verdicts(service.assets[_UNIT].record.id), None) is not None:
+        if next(service.store.rows(service.assets[_UNIT].record.id), None) is not None:
             return
         problems = [each.text for each in list(service.problems.values())]
         if problems or said.texts:
@@ -184,14 +184,14 @@ def _wait_for_row(service: Service, options: AssetOptions, said: _Said, seconds:
 
 def _first_row(service: Service) -> dict[str, Any]:
     record = service.assets[_UNIT].record
-    rows = next(service.store.readings(record.id))
-    scored = next(service.store.verdicts(record.id))
-    numbers = zip(record.columns or (), rows.values[0].tolist(), strict=False)
-    texts = ((name, column[0]) for name, column in rows.texts.items())
-    moment = None if rows.times is None else pd.Timestamp(rows.seconds[0], unit="s").isoformat(timespec="seconds")
+    row = next(service.store.rows(record.id, with_readings=True))
+    values = [] if row.values is None else row.values[0].tolist()
+    numbers = zip(record.columns or (), values, strict=False)
+    texts = ((name, column[0]) for name, column in row.texts.items())
+    moment = None if row.times is None else pd.Timestamp(row.seconds[0], unit="s").isoformat(timespec="seconds")
     return {
         "time": moment,
         "readings": [{"name": name, "value": plain(value)} for name, value in (*numbers, *texts)],
-        "score": plain(float(scored.scores.scores[0])),
-        "reason": scored.reasons.get(0, ""),
+        "score": plain(float(row.scores.scores[0])),
+        "reason": row.reasons.get(0, ""),
     }

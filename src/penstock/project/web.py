@@ -27,10 +27,9 @@ from starlette.routing import Route
 from penstock.columns import ROLES
 from penstock.explain import REASONS
 from penstock.io import is_address
-from penstock.live.alarm_records import ALARM
+from penstock.live.alarm_records import ALARM, RefusedError
 from penstock.live.api import PlainJson
 from penstock.live.options import AlarmRules, AssetOptions, ServeOptions
-from penstock.live.runtime import RefusedError
 from penstock.live.store import hash_token
 from penstock.live.web import (
     COMMAND_HEADER,

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from penstock._parameters import Bounds, check_number, number, whole
-from penstock._types import FloatArray
+from penstock._types import BoolArray, FloatArray
 from penstock.storage import Fields, Record
 from penstock.thresholds.base import Threshold
 
@@ -129,6 +129,10 @@ class Fixed(Threshold):
 
     def _learn(self, score: float, flagged: bool) -> None:
         pass
+
+    def follow(self, scores: ArrayLike) -> tuple[FloatArray, BoolArray]:
+        values = np.array(self._read(scores), dtype=np.float64)
+        return np.full(len(values), self._value), values > self._value
 
 
 class MeanDeviation(Threshold):

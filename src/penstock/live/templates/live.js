@@ -153,6 +153,7 @@ function turn() {
   if (state.page === "service") {
     loadStatus();
     loadAudit();
+    loadSilences();
   }
 }
 
@@ -438,6 +439,7 @@ function showAssets() {
   which.replaceChildren(make("option", { value: "" }, null, "all"), ...[...state.assets.keys()].map((name) => make("option", { value: name }, null, name)));
   which.value = state.assets.has(before) ? before : "";
   const known = state.assets.get(state.asset);
+  $("file-anew").hidden = !(known && known.has_file && state.status && state.status.role === "engineer");
   if (known) $("asset-state").textContent = sentence(known) + "; " + showNumber(known.row) + " rows, the last of " + showTime(known.time);
   if (!state.asset && state.assets.size === 1 && state.page === "assets") chooseAsset([...state.assets.keys()][0]);
   if (state.page === "service") drawStatus();
@@ -482,7 +484,6 @@ async function showModels() {
 
 // Puts a version into use; one of other columns is used if that was said to be meant.
 async function useModel(version, meant) {
-  const name = state.status.user ? {} : { name: localStorage.getItem("who") || "" };
   const [wanted, now] = [state.models.find((each) => each.version === version), state.models.find((each) => each.in_use)];
   const without = (one, other) => (one.names && other.names ? one.names.filter((each) => !other.names.includes(each)) : []);
   const [gone, come] = [without(now, wanted), without(wanted, now)], box = $("model-problem");
@@ -493,7 +494,7 @@ async function useModel(version, meant) {
     return;
   }
   try {
-    await command("assets/" + encodeURI(state.asset) + "/models/use", { version, ...name, ...(meant ? { other_columns: true } : {}) });
+    await command("assets/" + encodeURI(state.asset) + "/models/use", { version, ...myName(), ...(meant ? { other_columns: true } : {}) });
     box.textContent = "";
     loadAssets();
     await showModels();
@@ -607,6 +608,35 @@ async function loadAudit() {
   }
 }
 
+function myName() {
+  return state.status.user ? {} : { name: localStorage.getItem("who") || "" };
+}
+
+// Assets of which no messages are sent.
+async function loadSilences() {
+  try {
+    const found = await ask("silences");
+    state.status ??= await ask("status");
+    const may = state.status.role !== "viewer";
+    $("silence").hidden = !may;
+    fill($("silences"), found.map((each) => row(each.pattern, showTime(Math.round(each.until)), each.who, each.reason,
+      may ? make("button", { type: "button", "data-silence": each.id }, null, "End") : "")));
+  } catch (error) {
+    report(error);
+  }
+}
+
+async function changeSilences(path, body) {
+  try {
+    await command(path, { ...body, ...myName() });
+    $("silence-problem").textContent = "";
+  } catch (error) {
+    $("silence-problem").textContent = error.message;
+  }
+  await loadSilences();
+  await loadAudit();
+}
+
 // What people do.
 
 function onKey(event) {
@@ -654,6 +684,12 @@ $("alarm").addEventListener("close", () => {
 $("actions").addEventListener("click", (event) => event.target.dataset.action && act(event.target.dataset.action));
 $("models").addEventListener("click", (event) => event.target.dataset.version && useModel(Number(event.target.dataset.version)));
 $("model-problem").addEventListener("click", (event) => event.target.dataset.meant && useModel(Number(event.target.dataset.meant), true));
+$("silences").addEventListener("click", (event) => event.target.dataset.silence && changeSilences("silences/" + encodeURIComponent(event.target.dataset.silence) + "/end", {}));
+$("silence").addEventListener("submit", () => changeSilences("silences", {
+  pattern: $("silence-pattern").value.trim(), hours: Number($("silence-hours").value), reason: $("silence-reason").value.trim(),
+}));
+$("file-anew").addEventListener("click", (event) => event.target.tagName === "BUTTON" &&
+  command("assets/" + encodeURI(state.asset) + "/input/anew", myName()).then(loadAssets, (error) => { $("model-problem").textContent = error.message; }));
 $("labels").addEventListener("click", (event) => event.target.dataset.label && undo(event.target.dataset.label));
 $("work").addEventListener("keydown", (event) => {
   const action = state.asking || (event.target.id === "comment" && "comment");
