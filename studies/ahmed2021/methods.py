@@ -87,7 +87,10 @@ class GraphChoice(FactorDetector):
         tol: float = TOL,
         random_state: Any = None,
     ) -> None:
-        super().__init__(n_components, solver, contamination, scale, max_iter, tol, random_state)
+        super().__init__(
+            n_components, solver=solver, contamination=contamination, scale=scale, max_iter=max_iter, tol=tol,
+            random_state=random_state,
+        )  # fmt: skip
         self.form = form
         self.graph = graph
         self.alpha = alpha

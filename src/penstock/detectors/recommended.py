@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from penstock._parameters import Bounds, check_share
+from penstock._parameters import check_share, estimator
 from penstock._types import FloatArray, Tree
 from penstock.certainty import FOLLOWING, TRAINING_ROWS, RowRate
 from penstock.detectors._base import COPIES, BaseDetector, Copies, bounded, unpack_copies
@@ -22,7 +22,6 @@ from penstock.graph.mst import spanning_tree_of_comparable
 from penstock.graph.rows import find_unconnected
 from penstock.graph.search import LazySearch
 from penstock.storage import Record, pack_fields, read_fields
-from penstock.thresholds import Contamination
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -105,6 +104,7 @@ class ScoreParts:
     shares: dict[str, pd.DataFrame]
 
 
+@estimator
 class Detector(BaseDetector):
     """Recommended where nothing is known yet: four views of a row, of which the two that see most count.
 
@@ -156,14 +156,8 @@ class Detector(BaseDetector):
     _merges_copies: ClassVar[bool] = True
     _takes_missing: ClassVar[bool] = True
 
-    def __init__(
-        self, contamination: Contamination = "auto", scale: str | None = "minmax", random_state: Any = 0
-    ) -> None:
-        self.contamination = contamination
-        self.scale = scale
-        self.random_state = random_state
-
-    _bounds: ClassVar[Bounds] = {"random_state": check_random_source}
+    _: KW_ONLY
+    random_state: Annotated[Any, check_random_source] = 0
 
     def _fit_rows(self, A: FloatArray) -> FloatArray:
         copies, tree = Copies.of(A, merge=True), spanning_tree_of_comparable(A)
