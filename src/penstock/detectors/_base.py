@@ -76,6 +76,11 @@ class Copies:
         """Find the copies among rows; each row is its own if they are not to be merged."""
         return cls.from_originals(first_copies(A) if merge else np.arange(len(A)))
 
+    @property
+    def original(self) -> IndexArray:
+        """(n,) for each training row the first that it equals, or itself."""
+        return self.kept[self.copy_of]
+
     @classmethod
     def from_originals(cls, original: IndexArray) -> Copies:
         """Return the copies, given for each row the first one that equals it (or itself, to be fitted anyway)."""
@@ -392,13 +397,16 @@ class BaseDetector(TrainingScores, BaseEstimator, metaclass=ABCMeta):  # type: i
             self.check_parameters()
             table = read_table(self, X, reset=True, allow_missing=self._takes_missing)
             self._check_row_count(len(table))
-            check_rows_seen(table, X)
-            check_columns_seen(table, X)
-            if self._compares_rows:
-                check_comparable(table, X)
+            seen = None
+            if np.isnan(table).any():
+                check_rows_seen(table, X)
+                check_columns_seen(table, X)
+                if self._compares_rows:
+                    check_comparable(table, X)
+                seen = shares_seen(table)
             self.scaling_: MinMaxScaling | None = learn_scaling(table) if self.scale == "minmax" else None
             scores = self._fit_rows(self._own_rows(table, X))
-            return self._finish_fit(scores, seen=shares_seen(table), table=X)
+            return self._finish_fit(scores, seen=seen, table=X)
 
     def _check_fit_elsewhere(self) -> None:
         """Raise a ValueError if a parameter is of use to `fit` alone."""

@@ -241,9 +241,11 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
             self.explained_ = (objective if complete else over_seen(objective)).explained(model.factors)
 
     def _fit_rows(self, A: FloatArray) -> FloatArray:
-        tree = spanning_tree_of_comparable(A) if self._needs_tree else None
-        set_stage("starts")
         copies = Copies.of(A, merge=self._merges_copies)
+        tree = None
+        if self._needs_tree:
+            tree = spanning_tree_of_comparable(A, copies.original if self._merges_copies else None)
+        set_stage("starts")
         rows = np.ascontiguousarray(A[copies.kept])
         check_not_huge(rows)
         task = self._task(rows, copies, tree)

@@ -62,7 +62,7 @@ class ViewsModel:
             if np.isnan(others).all(axis=0).any() or find_unconnected(~np.isnan(others)) is not None:
                 continue  # a column or a group of rows was read in this block alone: nothing to compare it with
             copies = Copies.of(others, merge=True)
-            tree = tree_among(spanning_tree_of_comparable(others), copies.kept)
+            tree = tree_among(spanning_tree_of_comparable(others, copies.original), copies.kept)
             views, _ = learn_composite(others, copies.kept, copies.copy_of, tree, np.random.default_rng(0))
             its = total_of(counted(views.parts(A[block])))
             found.append(bounded(its[~np.isnan(its)]))  # NaN: it shares no column with any other
@@ -160,7 +160,8 @@ class Detector(BaseDetector):
     random_state: Annotated[Any, check_random_source] = 0
 
     def _fit_rows(self, A: FloatArray) -> FloatArray:
-        copies, tree = Copies.of(A, merge=True), spanning_tree_of_comparable(A)
+        copies = Copies.of(A, merge=True)
+        tree = spanning_tree_of_comparable(A, copies.original)
         rng = np.random.default_rng(draw_seed(draws_from(self.random_state)))
         views, parts = learn_composite(A, copies.kept, copies.copy_of, tree_among(tree, copies.kept), rng)
         return self._install(ViewsModel(copies, tree, views, parts))
