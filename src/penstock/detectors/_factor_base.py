@@ -33,7 +33,7 @@ from penstock.factor.solve import MAX_ITER, TOL, Settings, fit_factors, solve
 from penstock.factor.start import check_random_source
 from penstock.graph.mst import spanning_tree_of_comparable
 from penstock.graph.paths import PathSimilarity
-from penstock.graph.search import FittedSearch, LazySearch, nearest_neighbors
+from penstock.graph.search import FittedSearch, RowSearch, nearest_neighbors
 from penstock.scoring import residual_scores, structural_scores
 from penstock.storage import Fields, Record, pack_fields, read_fields
 
@@ -99,7 +99,7 @@ class FactorModel:
             self.copies,
             replace(self.problem, objective=replace(objective, A=rows)),
             Factors(np.array(self.factors.W), self.factors.H),
-            None if self.search is None else LazySearch(np.array(self.rows) if rows is None else rows),
+            None if self.search is None else RowSearch(np.array(self.rows) if rows is None else rows),
             None if self.tree is None else Tree(np.array(self.tree.edges), np.array(self.tree.lengths)),
         )
 
@@ -261,7 +261,7 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
             solution = replace(solution, factors=replace(solution.factors, H=np.zeros_like(solution.factors.H)))
         with one_blas_thread():
             solution = self._complete(solution, task.problem.objective, rows)
-        search = None if self._settles_rows else LazySearch(rows)
+        search = None if self._settles_rows else RowSearch(rows)
         self._install(FactorModel(copies, task.problem, solution.factors, search, tree), solution)
         W, H = solution.factors.W, solution.factors.H
         if task.structural:
@@ -520,7 +520,7 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
         objective = Objective(rows if has_rows else None, S, **terms)
         strongest = np.zeros(m) if S is None else row_maxima(S)
         problem = Problem(objective, found["reach"], strongest, found["decays"])
-        search = None if self._settles_rows else LazySearch(rows)
+        search = None if self._settles_rows else RowSearch(rows)
         if search is None and objective.A is None:
             raise part.error("has_rows", "True")
         self._set_model(FactorModel(copies, problem, factors, search, tree))

@@ -20,7 +20,7 @@ from penstock.factor.start import check_random_source, draw_seed, draws_from
 from penstock.graph.edges import nearest_by_tree, tree_among
 from penstock.graph.mst import spanning_tree_of_comparable
 from penstock.graph.rows import find_unconnected
-from penstock.graph.search import LazySearch
+from penstock.graph.search import RowSearch
 from penstock.storage import Record, pack_fields, read_fields
 
 if TYPE_CHECKING:
@@ -82,8 +82,8 @@ class ViewsModel:
     def in_memory(self) -> ViewsModel:
         """Return the same model with arrays that do not lie in files."""
         rows, views = np.array(self.views.plain.search.rows()), self.views
-        plain = replace(views.plain, search=LazySearch(rows))
-        logged = replace(views.logged, search=LazySearch(views.encoding.apply(rows)))
+        plain = replace(views.plain, search=RowSearch(rows))
+        logged = replace(views.logged, search=RowSearch(views.encoding.apply(rows)))
         tree = Tree(np.array(self.tree.edges), np.array(self.tree.lengths))
         return replace(self, tree=tree, views=replace(views, plain=plain, logged=logged))
 

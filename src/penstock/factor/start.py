@@ -22,7 +22,7 @@ def draws_from(random_state: Any) -> Any:
 
 def check_random_source(name: str, value: object) -> None:
     """Raise unless a value is what `draws_from` takes; a bound as in `penstock._parameters`."""
-    if value is not None and not (isinstance(value, Integral) and 0 <= value < 2**32):  # to seed takes its time
+    if value is not None and not (isinstance(value, Integral) and 0 <= int(value) < 2**32):  # to seed takes its time
         draws_from(value)
 
 

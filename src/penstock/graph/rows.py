@@ -34,18 +34,19 @@ def first_copies(X: FloatArray) -> IndexArray:
     starts = np.r_[0, 1 + np.flatnonzero(changes)]
     first = np.repeat(order[starts], np.diff(starts, append=n))  # of those with the same hash, for each place
     places = np.flatnonzero(first != order)
-    same = _equal(X[order[places]], X[first[places]])
+    same = rows_equal(X[order[places]], X[first[places]])
     original[order[places[same]]] = first[places[same]]
     for hashed in np.unique(ordered[places[~same]]):  # several rows have one hash, which is rare
         group = order[ordered == hashed]
         while len(group) > 1:
-            same = _equal(X[group], X[group[0]])
+            same = rows_equal(X[group], X[group[0]])
             original[group[same]] = group[0]
             group = group[~same]
     return original
 
 
-def _equal(rows: FloatArray, others: FloatArray) -> BoolArray:
+def rows_equal(rows: FloatArray, others: FloatArray) -> BoolArray:
+    """Return whether each row equals the other, missing readings included."""
     return np.asarray(((rows == others) | (np.isnan(rows) & np.isnan(others))).all(axis=1))
 
 
