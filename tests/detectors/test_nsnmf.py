@@ -289,7 +289,7 @@ def table_and_graph(n=40):
     rng = np.random.default_rng(3)
     X = rng.gamma(2.0, size=(n, 4))
     X[5] = X[2]  # a copy, with edges of its own
-    S = sparse.random_array((n, n), density=0.2, rng=rng)
+    S = np.where(rng.random((n, n)) < 0.2, rng.random((n, n)), 0.0)
     return X, sparse.csr_array(S + S.T)
 
 
