@@ -1,17 +1,23 @@
 """Bounds of parameters, declared as data, and their checks; errors name the parameter, what it may be and what it is.
 
-A class declares the bounds of its own parameters once, in `_bounds`; `check_bounds` checks those of all its bases.
+The parameters of an `estimator` are its fields: a line says the type, the default and, as `Annotated`, the bound. A
+type with few values needs none: `Literal` and `bool` are bounds. Other classes list bounds in `_bounds`.
+`check_bounds` checks those of a class and all its bases.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cache, partial
 from numbers import Integral, Real
+from types import NoneType
+from typing import Annotated, Any, Literal, TypeVar, dataclass_transform, get_args, get_origin, get_type_hints
 
 Bound = Callable[[str, object], None]  # raises if a parameter of this name cannot have this value
 Bounds = Mapping[str, Bound]
+T = TypeVar("T")
 
 
 class ParameterError(ValueError):
@@ -107,15 +113,52 @@ def optional(bound: Bound) -> Bound:
     return check
 
 
+@dataclass_transform(eq_default=False)
+def estimator(cls: type[T]) -> type[T]:
+    """Make the annotated fields of a class its parameters, as scikit-learn knows them, those of its bases first."""
+    made = dataclass(eq=False, repr=False)(cls)
+    vars(made)["__init__"].__annotations__ = {}  # a signature shows names and defaults, as those of scikit-learn do
+    return made
+
+
+@cache
 def bounds_of(cls: type) -> dict[str, Bound]:
     """Return the bounds that a class and its bases declare, by parameter."""
     declared = [vars(base).get("_bounds", {}) for base in reversed(cls.__mro__)]
-    return {name: bound for bounds in declared for name, bound in bounds.items()}
+    found = {name: bound for bounds in declared for name, bound in bounds.items()}
+    if is_dataclass(cls):
+        types = get_type_hints(cls, include_extras=True)
+        typed = {field.name: _bound_of(types[field.name]) for field in fields(cls)}
+        found |= {name: bound for name, bound in typed.items() if bound is not None}
+    return found
+
+
+def _bound_of(hint: Any) -> Bound | None:
+    """Return the bound that a type is, or is annotated with."""
+    if get_origin(hint) is Annotated:
+        bound: Bound = hint.__metadata__[0]
+        return bound
+    if hint is bool:
+        return check_switch
+    if get_origin(hint) is not Literal and not all(
+        part is NoneType or get_origin(part) is Literal for part in get_args(hint) or (hint,)
+    ):
+        return None
+    return choice(*_values_of(hint))
+
+
+def _values_of(hint: Any) -> list[object]:
+    if hint is NoneType:
+        return [None]
+    if get_origin(hint) is Literal:
+        return list(get_args(hint))
+    return [value for part in get_args(hint) for value in _values_of(part)]
 
 
 def check_bounds(owner: object) -> None:
     """Raise if a parameter of an object is out of its bounds."""
-    for name, bound in bounds_of(type(owner)).items():
+    cls: Any = type(owner)
+    for name, bound in bounds_of(cls).items():
         bound(name, getattr(owner, name))
 
 

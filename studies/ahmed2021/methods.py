@@ -17,7 +17,8 @@ from penstock.factor.objectives import gnmf, laplacian_nsnmf, nsnmf
 from penstock.factor.solve import MAX_ITER, TOL, Settings
 from penstock.graph.mst import spanning_tree_of_comparable
 from penstock.graph.paths import PathSimilarity
-from penstock.graph.search import search_over
+from penstock.graph.points import plain_frame
+from penstock.graph.search import nearest_neighbors
 from penstock.graph.similarities import (
     Kind,
     binary_knn_graph,
@@ -87,7 +88,10 @@ class GraphChoice(FactorDetector):
         tol: float = TOL,
         random_state: Any = None,
     ) -> None:
-        super().__init__(n_components, solver, contamination, scale, max_iter, tol, random_state)
+        super().__init__(
+            n_components, solver=solver, contamination=contamination, scale=scale, max_iter=max_iter, tol=tol,
+            random_state=random_state,
+        )  # fmt: skip
         self.form = form
         self.graph = graph
         self.alpha = alpha
@@ -280,9 +284,8 @@ class BestLoMST:
     def fit(self, X: Any, y: Any) -> Self:
         A = np.ascontiguousarray(X, dtype=np.float64)
         largest = min(LARGEST_K, len(A) - 1)
-        tree = search_over(A)
-        near, _ = tree.neighbors(largest)
-        lengths = local_tree_lengths(tree.frame.scale(A), near, largest)
+        near, _ = nearest_neighbors(A, largest)
+        lengths = local_tree_lengths(plain_frame(A).scale(A), near, largest)
         scores = {
             k: _scores(np.ascontiguousarray(lengths[:, k - 1]), near[:, :k])
             for k in range(min(SMALLEST_K, largest), largest + 1)

@@ -30,9 +30,12 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from penstock._parameters import bounds_of
 from penstock.detectors import (
+    GNMF,
     NMF,
     NSNMF,
+    SNMF,
     BaseDetector,
     Copies,
     Detector,
@@ -42,7 +45,6 @@ from penstock.detectors import (
     NormScore,
     OnlineNSNMF,
     SensorDetector,
-    SeriesDetector,
     cluster_plan,
     score_array,
     with_model_alone,
@@ -283,13 +285,40 @@ def test_text_and_times_are_named(detector: BaseDetector) -> None:
         clone(detector).fit(frame.assign(t=pd.Timestamp("2024-01-01")))
 
 
-@each_family
-def test_parameters_are_checked_when_fitting(detector: BaseDetector) -> None:
-    with pytest.raises(ValueError, match=r"contamination must be 'auto' or a number in \(0, 0.5\], but is 0.7"):
-        clone(detector).set_params(contamination=0.7).fit(some_rows())
-    if not isinstance(detector, SeriesDetector):
-        with pytest.raises(ValueError, match="scale must be one of 'minmax', None; got 'z'"):
-            clone(detector).set_params(scale="z").fit(some_rows())
+WRONG = [
+    (NSNMF, {"n_components": 0, "max_iter": 0, "tol": float("nan"), "alpha": 0.0, "gamma": -1.0, "solver": "newton"}),
+    (NSNMF, {"similarity": "cosine", "duplicates": "drop", "score_kind": "norm", "scale": "z", "random_state": "seed"}),
+    (GNMF, {"penalty": -1, "n_neighbors": 0}),
+    (SNMF, {"graph": "complete"}),
+    (
+        OnlineNSNMF,
+        {"n_components": 21, "buffer_size": 2001, "warmup": 5, "alpha": 0.0, "gamma": -1.0, "threshold": 1.5},
+    ),
+    (OnlineNSNMF, {"max_iter": 0, "tol": -1, "forgetting": 1.5, "refresh_every": -1, "learn_flagged": "no"}),
+    (
+        OnlineNSNMF,
+        {"similarity": "path", "duplicates": "drop", "accumulate": "never", "scale": "z", "random_state": -1},
+    ),
+    (LoMST, {"n_neighbors": "best", "max_neighbors": 1}),
+    (SensorDetector, {"contamination": 0.7, "random_state": 1.5}),
+    (Detector, {"contamination": 0.7, "scale": "z", "random_state": "seed"}),
+]
+
+
+@pytest.mark.parametrize(
+    ("cls", "name", "value"), [(cls, name, value) for cls, wrong in WRONG for name, value in wrong.items()]
+)
+def test_parameters_are_checked_when_fitting(cls: type, name: str, value: object) -> None:
+    with pytest.raises(ValueError, match="[Ss]eed" if name == "random_state" else name):
+        cls(**{name: value}).fit(some_rows())
+
+
+@pytest.mark.parametrize("cls", [type(each) for each in (*LISTED.values(), OnlineNSNMF())])
+def test_every_parameter_has_a_bound_that_refuses_what_it_cannot_be(cls: type) -> None:
+    free = {"graph", "init", "detector", "explaining"}  # are checked with the table
+    for name in {*cls().get_params(deep=False)} - free:
+        with pytest.raises((TypeError, ValueError)):
+            bounds_of(cls)[name](name, object())
 
 
 @every_detector

@@ -80,7 +80,8 @@ def test_the_score_has_no_jump_beside_a_training_row(detector, X):
 @family
 @unconverged
 def test_threads_do_not_change_a_bit(detector):
-    X = np.random.default_rng(5).uniform(size=(2500, 20))  # large enough for BLAS to use threads, if it may
+    n = 900 if isinstance(detector, SNMF) else 2500  # large enough for BLAS to use threads, if it may
+    X = np.random.default_rng(5).uniform(size=(n, 20))
     detector = clone(detector).set_params(max_iter=6)
     results = []
     for threads in (1, 2, 3):
@@ -200,27 +201,6 @@ def test_stopping_early_is_said():
         assert not NMF(max_iter=2, tol=1e-12, random_state=0).fit(rows).converged_
 
 
-@pytest.mark.parametrize(
-    ("detector", "message"),
-    [
-        (NSNMF(alpha=0.0), "alpha must be a finite number > 0"),
-        (NSNMF(gamma=-1.0), "gamma must be a finite number ≥ 0"),
-        (NSNMF(similarity="cosine"), "similarity must be one of 'inverse', 'binary', 'relative', 'normalized'"),
-        (NSNMF(duplicates="drop"), "duplicates must be one of"),
-        (NSNMF(score_kind="norm"), "score_kind must be one of 'residual', 'structural'"),
-        (NSNMF(solver="newton"), "solver must be 'auto' or settings"),
-        (NSNMF(n_components=0), "n_components must be a whole number ≥ 1"),
-        (NSNMF(max_iter=0), "max_iter must be a whole number ≥ 1"),
-        (NSNMF(tol=float("nan")), "tol must be a finite number ≥ 0"),
-        (GNMF(penalty=-1), "penalty must be a finite number ≥ 0"),
-        (SNMF(graph="complete"), "graph must be one of"),
-    ],
-)
-def test_parameters_are_checked(X, detector, message):
-    with pytest.raises(ValueError, match=message):
-        detector.fit(X)
-
-
 def near_pairs(n=300, pairs=6, p=4):
     """Uniform rows; the last few are each 1e-3 away from one of the first."""
     rng = np.random.default_rng(0)
@@ -309,7 +289,7 @@ def table_and_graph(n=40):
     rng = np.random.default_rng(3)
     X = rng.gamma(2.0, size=(n, 4))
     X[5] = X[2]  # a copy, with edges of its own
-    S = sparse.random_array((n, n), density=0.2, rng=rng)
+    S = np.where(rng.random((n, n)) < 0.2, rng.random((n, n)), 0.0)
     return X, sparse.csr_array(S + S.T)
 
 

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import examples
 
+from penstock.detectors import OnlineNSNMF
 from penstock.factor import Factors
-from penstock.factor.online import OnlineFactors, OnlineSettings
+from penstock.factor.online import OnlineFactors
 from penstock.graph.mst import minimum_spanning_tree
 
 KINDS = ("inverse", "binary", "relative", "normalized")
@@ -31,7 +32,7 @@ def some_stream(seed: int, n: int, p: int, missing: float = 0.0, zeros: bool = F
 
 
 def started(A, W, H, capacity=None, **chosen) -> OnlineFactors:
-    factors = OnlineFactors(OnlineSettings(**chosen), capacity or len(A), A.shape[1], len(H))
+    factors = OnlineFactors(OnlineNSNMF(**chosen), capacity or len(A), A.shape[1], len(H))
     factors.fill(A)
     factors.begin(Factors(W, H))
     return factors
@@ -103,7 +104,7 @@ def test_equals_the_naive_twin_over_a_long_stream(kind, options):
 @examples(40)
 def test_the_local_tree_is_the_minimum_spanning_tree(seed, n, p, ties):
     X = some_stream(seed, n, p, ties=ties)
-    factors = OnlineFactors(OnlineSettings(), n, p, 1)
+    factors = OnlineFactors(OnlineNSNMF(), n, p, 1)
     factors.fill(X)
     tree, expected = factors.tree(), minimum_spanning_tree(X)
     np.testing.assert_array_equal(tree.edges, expected.edges)
@@ -112,14 +113,14 @@ def test_the_local_tree_is_the_minimum_spanning_tree(seed, n, p, ties):
 
 def test_samples_that_share_no_reading_are_not_similar():
     nan = np.nan
-    factors = OnlineFactors(OnlineSettings(), 3, 2, 1)
+    factors = OnlineFactors(OnlineNSNMF(), 3, 2, 1)
     factors.fill(np.array([[0.1, nan], [nan, 0.2], [0.3, nan]]))
     np.testing.assert_allclose(factors.tree().lengths, [0.2 * np.sqrt(2), np.inf])
     for kind in KINDS:
-        chosen = OnlineFactors(OnlineSettings(similarity=kind), 3, 2, 1)
+        chosen = OnlineFactors(OnlineNSNMF(similarity=kind), 3, 2, 1)
         chosen.fill(np.array([[0.1, nan], [nan, 0.2], [0.3, nan]]))
         assert chosen.similarity().nnz == 2
-    one = OnlineFactors(OnlineSettings(), 3, 2, 1)
+    one = OnlineFactors(OnlineNSNMF(), 3, 2, 1)
     one.fill(np.array([[0.1, 0.2]]))
     assert one.tree().n_nodes == 1
 

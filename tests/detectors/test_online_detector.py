@@ -485,36 +485,6 @@ def test_a_fit_that_fails_leaves_the_detector_as_it_was():
     assert detector.is_warm
 
 
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"n_components": 0}, "n_components must be a whole number ≥ 1; got 0"),
-        ({"n_components": 7}, "7 groups cannot be fitted to a buffer of 6 samples"),
-        ({"buffer_size": 1}, "buffer_size must be a whole number ≥ 2"),
-        ({"buffer_size": 2001}, "buffer_size must be at most 2,000: .* Got 2001"),
-        ({"warmup": 5}, "warmup must be a whole number ≥ 6; got 5"),
-        ({"alpha": 0.0}, "alpha must be a finite number > 0"),
-        ({"gamma": -1.0}, "gamma must be"),
-        ({"similarity": "cosine"}, "similarity must be one of"),
-        ({"max_iter": 0}, "max_iter must be"),
-        ({"tol": -1}, "tol must be"),
-        ({"forgetting": 0.0}, "forgetting must be"),
-        ({"forgetting": 1.5}, "forgetting must be a finite number > 0 and ≤ 1"),
-        ({"refresh_every": -1}, "refresh_every must be"),
-        ({"learn_flagged": "no"}, "learn_flagged must be True or False"),
-        ({"threshold": 1.5}, r"threshold must be None or an object from penstock.thresholds, such as Fixed\(1.5\)"),
-        ({"scale": "z"}, "scale must be one of"),
-        ({"random_state": -1}, "[Ss]eed"),
-        ({"random_state": "seed"}, "[Ss]eed"),
-    ],
-)
-def test_parameters_are_checked(parameters, message):
-    with pytest.raises(ValueError, match=message):
-        small(**parameters).fit(some_rows())
-    with pytest.raises(ValueError, match="n_variables must be"):
-        small().process(some_rows(), n_variables=-1)
-
-
 def test_tags_and_pipelines():
     assert get_tags(OnlineNSNMF()).input_tags.allow_nan
     assert get_tags(OnlineNSNMF(scale=None)).input_tags.positive_only

@@ -204,39 +204,6 @@ def test_newer_files_ask_for_an_update(tmp_path: Path, monkeypatch: pytest.Monke
         read_state(tmp_path / "new")
 
 
-def test_records_name_what_does_not_fit() -> None:
-    content = {"n": 3, "t": True, "f": 1.5, "s": "a", "i": float("inf"), "x": np.array([1.0, -2.0, np.nan]), "p": {}}
-    record = Record(content, "fitted")
-    assert (record.whole("n", least=3, most=3), record.flag("t")) == (3, True)
-    assert (record.number("f"), record.text("s")) == (1.5, "a")
-    assert record.number("i", infinite=True) == np.inf
-    assert len(record.array("x", np.float64, (3,), least=-2.0, missing=True)) == 3
-    wrong = [
-        (lambda: record.whole("n", least=4), r"fitted\['n'\] should be a whole number ≥ 4, but is 3"),
-        (lambda: record.whole("n", least=0, most=2), "≥ 0 and ≤ 2"),
-        (lambda: record.whole("t", least=0), "whole number"),
-        (lambda: record.whole("f", least=0), "whole number"),
-        (lambda: record.number("n"), "a finite number, but is 3"),
-        (lambda: record.number("i"), "a finite number, but is inf"),
-        (lambda: record.number("f", least=2.0), "a finite number ≥ 2, but is 1.5"),
-        (lambda: record.flag("n"), "True or False"),
-        (lambda: record.text("n"), "text"),
-        (lambda: record.array("x", np.float64, (3,)), r"fitted\['x'\] should hold finite numbers only"),
-        (lambda: record.array("x", np.float64, (3,), least=-1.0, most=9.0, missing=True), "≥ -1 and ≤ 9 only"),
-        (lambda: record.array("x", np.float64, (4,)), r"float64 of shape \(4\), but is float64 of shape \(3,\)"),
-        (lambda: record.array("x", np.float64, (None, None)), r"shape \(any, any\)"),
-        (lambda: record.array("x", np.int64, (3,)), "int64"),
-        (lambda: record.array("n", np.int64, ()), "but is 3"),
-        (lambda: record.value("z"), "fitted lacks the field 'z'"),
-        (lambda: record.part("n"), r"fitted\['n'\] should be a dict"),
-        (lambda: record.require_fields("n"), "too many or missing"),
-        (lambda: record.part("p").text("q"), r"fitted\['p'\] lacks"),
-    ]
-    for read, message in wrong:
-        with pytest.raises(StorageError, match=message):
-            read()
-
-
 class _Stop(BaseException):
     pass
 

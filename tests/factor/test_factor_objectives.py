@@ -10,7 +10,7 @@ from scipy import sparse
 from strategies import examples
 from strategies_factors import draw_factors, family, random_tree, tables
 
-from penstock.factor import Factors, Objective, gnmf, laplacian_nsnmf, nmf, nsnmf, snmf
+from penstock.factor import Factors, Objective, fit_factors, gnmf, laplacian_nsnmf, nmf, nsnmf, snmf, solve
 
 pytestmark = pytest.mark.kernels
 
@@ -83,6 +83,43 @@ def test_special_cases(problem):
     assert nsnmf(A, graph, 0.3, 0.0).value(factors) == pytest.approx(
         naive.nsnmf_loss_without_ridge(A, S, factors.W, factors.H, 0.3), rel=1e-11
     )
+
+
+def test_special_cases_of_fits():
+    """Not only the values: the fits, too, are those of NMF and of SNMF."""
+    rng = np.random.default_rng(3)
+    A, S = rng.random((30, 4)), sparse.csr_array(random_tree(30, rng))
+    options = {"n_components": 2, "max_iter": 3000, "tol": 1e-7, "random_state": 0}
+    plain = fit_factors(nmf(A), **options)
+    assert np.array_equal(fit_factors(gnmf(A, S, 0.0), **options).factors.W, plain.factors.W)
+    heavy = fit_factors(nsnmf(A, S, alpha=1e9, gamma=0.0), **options)
+    assert heavy.objective / 1e9 == pytest.approx(plain.objective, rel=1e-4)
+    np.testing.assert_allclose(
+        heavy.factors.W @ heavy.factors.H, plain.factors.W @ plain.factors.H, rtol=1e-3, atol=1e-3
+    )
+    alone = fit_factors(snmf(S), **options)
+    start = Factors(rng.random((30, 2)), np.zeros((2, 4)))
+    bare, same = (
+        solve(objective, Factors(start.W, start.H[:, : objective.n_columns]), max_iter=3000, tol=1e-7)
+        for objective in (nsnmf(A, S, alpha=0.0, gamma=0.0), snmf(S))
+    )
+    np.testing.assert_array_equal(bare.factors.W, same.factors.W)
+    assert alone.objective == pytest.approx(fit_factors(nsnmf(A, S, 0.0, 0.0), **options).objective, rel=1e-9)
+
+
+def test_what_pins_the_scale():
+    """(W/c, cH) rebuilds the same table: without a bound or a ridge it takes the structure term away for ever."""
+    rng = np.random.default_rng(4)
+    A, S, W, H = rng.random((9, 3)), sparse.csr_array(random_tree(9, rng)), rng.random((9, 2)), rng.random((2, 3))
+    free, ridge, none = gnmf(A, S, 100.0, row_bound=math.inf), nsnmf(A, S), nsnmf(A, S, gamma=0.0)
+    scaled = [Factors(W / c, c * H) for c in (1.0, 1e2, 1e4, 1e6)]
+    fitted, norm = nmf(A).value(scaled[0]), snmf(S).norm_S
+    values = [free.value(factors) - fitted for factors in scaled]
+    np.testing.assert_allclose(values, values[0] / np.array([1.0, 1e4, 1e8, 1e12]), rtol=1e-3, atol=1e-12 * fitted)
+    assert none.value(scaled[-1]) == pytest.approx(0.8 * fitted + norm, rel=1e-9)
+    assert ridge.value(scaled[-1]) > 1e9
+    end = fit_factors(gnmf(A, S, 100.0), 2, random_state=0).factors.H
+    assert np.linalg.norm(end, axis=1).max() <= np.linalg.norm(A, axis=1).mean() * (1 + 1e-12)
 
 
 def test_residual_norm_and_scores_agree_with_the_loss():

@@ -246,7 +246,7 @@ def test_scores_are_continuous_towards_a_fitted_row():
     assert jumps[2] < jumps[1] < jumps[0]
 
 
-@pytest.mark.parametrize("solver", [BlockSGD(3), BlockSGD(3, blocks="space"), RowBlocks(3)], ids=repr)
+@pytest.mark.parametrize("solver", [BlockSGD(3), RowBlocks(3)], ids=repr)
 def test_solvers_that_need_the_matrix(solver, monkeypatch):
     X = np.random.default_rng(0).random((80, 3))
     detector = NSNMF(2, similarity="path", solver=solver, random_state=0)

@@ -453,7 +453,7 @@ def plain_rows(n=300, seed=0):
     ("detector", "options", "message"),
     [
         (quick(solver=Multiplicative()), {}, "Multiplicative does not work on a cluster"),
-        (quick(solver=BlockSGD(blocks="space")), {}, "BlockSGD does not work on a cluster"),
+        (quick(solver=BlockSGD()), {}, "BlockSGD does not work on a cluster"),
         (quick(solver=RowBlocks(2)), {"n_parts": 3}, "n_parts = 3, but its n_blocks = 2"),
         (quick(), {"n_parts": 0}, "n_parts"),
         (quick(), {"n_parts": 2.5}, "n_parts"),

@@ -6,60 +6,35 @@ import math
 from collections.abc import Callable, Hashable, Mapping
 from math import isfinite
 from operator import itemgetter
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from river import base
 
+from penstock._parameters import estimator
 from penstock._types import FloatArray
 from penstock.detectors import LARGEST_VALUE, OnlineNSNMF
 from penstock.graph.similarities import Kind
 from penstock.thresholds import Threshold
 
 
+@estimator
 class RiverNSNMF(base.AnomalyDetector):
     """Neighbourhood-structure-assisted NMF over a stream of dicts.
 
-    The parameters are those of `penstock.OnlineNSNMF`, with River's word `seed` for `random_state`. The features are
-    those of the samples seen during the warm-up; an absent one is a missing value, which is left out and counted, and
-    a new one after the warm-up is an error. `score_one` returns 0.0 until the warm-up has ended, and for a sample
-    without any reading; it never learns. What `score_one` worked out is kept, so that `learn_one` of the same sample
-    costs next to nothing.
+    The features are those of the samples seen during the warm-up; an absent one is a missing value, which is left out
+    and counted, and a new one after the warm-up is an error. `score_one` returns 0.0 until the warm-up has ended, and
+    for a sample without any reading; it never learns. What `score_one` worked out is kept, so that `learn_one` of the
+    same sample costs next to nothing.
 
     Parameters
     ----------
-    n_components
-        Number of latent groups.
-    alpha
-        Weight of the attributes against the structure.
-    buffer_size
-        How many samples back the spanning tree reaches.
-    similarity
-        How lengths of the tree become similarities.
-    max_iter
-        Most steps for one sample.
-    tol
-        Relative change of the weights at which steps end.
-    forgetting
-        What is left of the past after each sample; 1 forgets nothing.
-    learn_flagged
-        Whether samples above the threshold are taken in as well.
-    threshold
-        From `penstock.thresholds`; None stands for mean + 3 standard deviations of the unflagged scores.
     seed
-        Seeds the factorisation that ends the warm-up.
-    gamma
-        Weight of the ridge term in that factorisation.
-    refresh_every
-        The profiles move at every so many-th sample.
-    scale
-        How features are taken to [0, 1].
-    warmup
-        Samples before the first score; None stands for `buffer_size`.
-    duplicates
-        What a sample that equals one in the buffer is to it: "join" or "zero".
-    accumulate
-        When the sums over all samples grow: once a "sample", or at every "step" of its fit, as Algorithm 2 is printed.
+        As `random_state` of `penstock.OnlineNSNMF`: seeds the factorisation that ends the warm-up.
+    n_components, alpha, buffer_size, similarity, max_iter, tol, forgetting, learn_flagged, threshold, gamma
+        As there.
+    refresh_every, scale, warmup, duplicates, accumulate
+        As there.
 
     Examples
     --------
@@ -80,41 +55,24 @@ class RiverNSNMF(base.AnomalyDetector):
 
     """
 
-    def __init__(
-        self,
-        n_components: int = 5,
-        alpha: float = 0.8,
-        buffer_size: int = 20,
-        similarity: Kind = "inverse",
-        max_iter: int = 50,
-        tol: float = 1e-3,
-        forgetting: float = 1.0,
-        learn_flagged: bool = True,
-        threshold: Threshold | None = None,
-        seed: int | None = None,
-        gamma: float = 0.2,
-        refresh_every: int = 1,
-        scale: str | None = "auto",
-        warmup: int | None = None,
-        duplicates: str = "join",
-        accumulate: str = "sample",
-    ) -> None:
-        self.n_components = n_components
-        self.alpha = alpha
-        self.buffer_size = buffer_size
-        self.similarity = similarity
-        self.max_iter = max_iter
-        self.tol = tol
-        self.forgetting = forgetting
-        self.learn_flagged = learn_flagged
-        self.threshold = threshold
-        self.seed = seed
-        self.gamma = gamma
-        self.refresh_every = refresh_every
-        self.scale = scale
-        self.warmup = warmup
-        self.duplicates = duplicates
-        self.accumulate = accumulate
+    n_components: int = 5
+    alpha: float = 0.8
+    buffer_size: int = 20
+    similarity: Kind = "inverse"
+    max_iter: int = 50
+    tol: float = 1e-3
+    forgetting: float = 1.0
+    learn_flagged: bool = True
+    threshold: Threshold | None = None
+    seed: int | None = None
+    gamma: float = 0.2
+    refresh_every: int = 1
+    scale: Literal["auto", "minmax"] | None = "auto"
+    warmup: int | None = None
+    duplicates: Literal["join", "zero"] = "join"
+    accumulate: Literal["sample", "step"] = "sample"
+
+    def __post_init__(self) -> None:
         self._waiting: list[dict[Hashable, float]] = []
         self._columns: dict[Hashable, None] = {}
         self._readings: Callable[[Mapping[Any, Any]], Any] = dict

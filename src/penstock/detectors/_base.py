@@ -10,15 +10,15 @@ import os
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from penstock._parameters import Bounds, check_bounds, check_whole_number, choice
+from penstock._parameters import check_bounds, check_whole_number, choice, estimator
 from penstock._progress import logged_fit
 from penstock._types import FloatArray, IndexArray
 from penstock.certainty import NO_RATE, EpisodeRate, RowRate
@@ -75,6 +75,11 @@ class Copies:
         """Find the copies among rows; each row is its own if they are not to be merged."""
         return cls.from_originals(first_copies(A) if merge else np.arange(len(A)))
 
+    @property
+    def original(self) -> IndexArray:
+        """(n,) for each training row the first that it equals, or itself."""
+        return self.kept[self.copy_of]
+
     @classmethod
     def from_originals(cls, original: IndexArray) -> Copies:
         """Return the copies, given for each row the first one that equals it (or itself, to be fitted anyway)."""
@@ -96,6 +101,10 @@ _FITTED: Fields = {
     "columns": object, "row_labels": object, "scaling": object, "scores": "n", "seen": ("?", "n >=0 <=1"),
     "threshold": "float inf", "model": object,
 }  # fmt: skip
+
+
+def _check_contamination(name: str, value: object) -> None:
+    check_contamination(value)
 
 
 class TrainingScores(Saveable, OutlierMixin):  # type: ignore[misc]
@@ -301,15 +310,15 @@ class TrainingScores(Saveable, OutlierMixin):  # type: ignore[misc]
         write_state(path, KIND, self._whole_state(labels=labels))
 
 
+@estimator
 class BaseDetector(TrainingScores, BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
     """Score rows: the higher the score, the more anomalous; rows above the threshold are flagged.
 
     The only class that validates data. High means anomalous, but for `score_samples` and `decision_function`,
     where low does.
 
-    A subclass takes at least `contamination` and `scale` in its `__init__`, stores its parameters and does nothing
-    else there, and implements `_fit_rows` and `_score_rows`; if it has parameters of its own, declares `_bounds`; and
-    `_pack_model` and `_unpack_model`, if it is to be saved.
+    A subclass implements `_fit_rows` and `_score_rows`; if it has parameters of its own, it is a dataclass with a field
+    for each (`penstock._parameters`); and `_pack_model` and `_unpack_model`, if it is to be saved.
 
     A detector that takes missing values (NaN; `_takes_missing`) leaves them out: docs/missing_values.md.
 
@@ -340,20 +349,9 @@ class BaseDetector(TrainingScores, BaseEstimator, metaclass=ABCMeta):  # type: i
     _takes_sparse: ClassVar[bool] = False  # sparse tables are written out
     _compares_rows: ClassVar[bool] = True  # chains of rows that share a column have to join all training rows
 
-    scores_: FloatArray
-    seen_: FloatArray
-    threshold_: float
-    scaling_: MinMaxScaling | None
-    n_features_in_: int
-
-    _bounds: ClassVar[Bounds] = {
-        "contamination": lambda name, value: check_contamination(value),
-        "scale": choice("minmax", None),
-    }
-
-    def __init__(self, contamination: Contamination = "auto", scale: str | None = "minmax") -> None:
-        self.contamination = contamination
-        self.scale = scale
+    _: KW_ONLY
+    contamination: Annotated[Contamination, _check_contamination] = "auto"
+    scale: Annotated[str | None, choice("minmax", None)] = "minmax"
 
     @abstractmethod
     def _fit_rows(self, A: FloatArray) -> FloatArray:
@@ -398,13 +396,16 @@ class BaseDetector(TrainingScores, BaseEstimator, metaclass=ABCMeta):  # type: i
             self.check_parameters()
             table = read_table(self, X, reset=True, allow_missing=self._takes_missing)
             self._check_row_count(len(table))
-            check_rows_seen(table, X)
-            check_columns_seen(table, X)
-            if self._compares_rows:
-                check_comparable(table, X)
-            self.scaling_ = learn_scaling(table) if self.scale == "minmax" else None
+            seen = None
+            if np.isnan(table).any():
+                check_rows_seen(table, X)
+                check_columns_seen(table, X)
+                if self._compares_rows:
+                    check_comparable(table, X)
+                seen = shares_seen(table)
+            self.scaling_: MinMaxScaling | None = learn_scaling(table) if self.scale == "minmax" else None
             scores = self._fit_rows(self._own_rows(table, X))
-            return self._finish_fit(scores, seen=shares_seen(table), table=X)
+            return self._finish_fit(scores, seen=seen, table=X)
 
     def _check_fit_elsewhere(self) -> None:
         """Raise a ValueError if a parameter is of use to `fit` alone."""

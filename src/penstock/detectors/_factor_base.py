@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from scipy import sparse
@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from penstock._blas import one_blas_thread
 from penstock._messages import warn_caller
-from penstock._parameters import Bounds, ParameterError, check_whole_number, number, whole
+from penstock._parameters import ParameterError, check_whole_number, estimator, number, whole
 from penstock._progress import set_stage
 from penstock._types import Factors, FloatArray, Solution, SparseMatrix, Tree
 from penstock.detectors._base import COPIES, BaseDetector, Copies, unpack_copies
@@ -33,10 +33,9 @@ from penstock.factor.solve import MAX_ITER, TOL, Settings, fit_factors, solve
 from penstock.factor.start import check_random_source
 from penstock.graph.mst import spanning_tree_of_comparable
 from penstock.graph.paths import PathSimilarity
-from penstock.graph.search import FittedSearch, LazySearch, nearest_neighbors
+from penstock.graph.search import FittedSearch, RowSearch, nearest_neighbors
 from penstock.scoring import residual_scores, structural_scores
 from penstock.storage import Fields, Record, pack_fields, read_fields
-from penstock.thresholds import Contamination
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -100,7 +99,7 @@ class FactorModel:
             self.copies,
             replace(self.problem, objective=replace(objective, A=rows)),
             Factors(np.array(self.factors.W), self.factors.H),
-            None if self.search is None else LazySearch(np.array(self.rows) if rows is None else rows),
+            None if self.search is None else RowSearch(np.array(self.rows) if rows is None else rows),
             None if self.tree is None else Tree(np.array(self.tree.edges), np.array(self.tree.lengths)),
         )
 
@@ -122,6 +121,7 @@ def _check_solver(name: str, value: object) -> None:
         )
 
 
+@estimator
 class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDetector):  # type: ignore[misc]
     """A detector that explains rows by a few latent groups: A ≈ WH.
 
@@ -160,26 +160,13 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
     _has_graph: ClassVar[bool] = True  # whether the objective has similarities S
     _settles_rows: ClassVar[bool] = False
 
-    model_: FactorModel
-
-    def __init__(
-        self,
-        n_components: int = 5,
-        solver: Literal["auto"] | Settings = "auto",
-        contamination: Contamination = "auto",
-        scale: Literal["minmax"] | None = "minmax",
-        max_iter: int = MAX_ITER,
-        tol: float = TOL,
-        random_state: Any = None,
-        init: tuple[Any, Any] | None = None,
-    ) -> None:
-        super().__init__(contamination, scale)
-        self.n_components = n_components
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
-        self.init = init
+    n_components: Annotated[int, whole(1)] = 5
+    _: KW_ONLY
+    solver: Annotated[Literal["auto"] | Settings, _check_solver] = "auto"
+    max_iter: Annotated[int, whole(1)] = MAX_ITER
+    tol: Annotated[float, number(0.0)] = TOL
+    random_state: Annotated[Any, check_random_source] = None
+    init: tuple[Any, Any] | None = None
 
     @abstractmethod
     def _pose(self, rows: FloatArray, copies: Copies, tree: Tree | None) -> Problem:
@@ -198,14 +185,6 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
     @property
     def _merges_copies(self) -> bool:  # type: ignore[override]
         return self._given_graph is None  # in a graph of the user's each row has edges of its own
-
-    _bounds: ClassVar[Bounds] = {
-        "n_components": whole(1),
-        "max_iter": whole(1),
-        "tol": number(0.0),
-        "solver": _check_solver,
-        "random_state": check_random_source,
-    }
 
     def _fewest_rows(self) -> int:
         return self.n_components
@@ -256,15 +235,17 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
         self._warn_if_collapsed()
 
     def _set_model(self, model: FactorModel, complete: bool = False) -> None:
-        self.model_ = model
+        self.model_: FactorModel = model
         objective = nmf(model.rows)
         with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):  # a file may hold any factors
             self.explained_ = (objective if complete else over_seen(objective)).explained(model.factors)
 
     def _fit_rows(self, A: FloatArray) -> FloatArray:
-        tree = spanning_tree_of_comparable(A) if self._needs_tree else None
-        set_stage("starts")
         copies = Copies.of(A, merge=self._merges_copies)
+        tree = None
+        if self._needs_tree:
+            tree = spanning_tree_of_comparable(A, copies.original if self._merges_copies else None)
+        set_stage("starts")
         rows = np.ascontiguousarray(A[copies.kept])
         check_not_huge(rows)
         task = self._task(rows, copies, tree)
@@ -280,7 +261,7 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
             solution = replace(solution, factors=replace(solution.factors, H=np.zeros_like(solution.factors.H)))
         with one_blas_thread():
             solution = self._complete(solution, task.problem.objective, rows)
-        search = None if self._settles_rows else LazySearch(rows)
+        search = None if self._settles_rows else RowSearch(rows)
         self._install(FactorModel(copies, task.problem, solution.factors, search, tree), solution)
         W, H = solution.factors.W, solution.factors.H
         if task.structural:
@@ -539,7 +520,7 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
         objective = Objective(rows if has_rows else None, S, **terms)
         strongest = np.zeros(m) if S is None else row_maxima(S)
         problem = Problem(objective, found["reach"], strongest, found["decays"])
-        search = None if self._settles_rows else LazySearch(rows)
+        search = None if self._settles_rows else RowSearch(rows)
         if search is None and objective.A is None:
             raise part.error("has_rows", "True")
         self._set_model(FactorModel(copies, problem, factors, search, tree))

@@ -226,8 +226,6 @@ def check_columns_seen(table: FloatArray, X: Any) -> None:
 
 def check_comparable(table: FloatArray, X: Any) -> None:
     """Warn if two rows have no column in common; raise if the rows fall apart into groups that have none."""
-    if not np.isnan(table).any():
-        return
     check_connected(table, lambda row: _row_name(X, row))
     pair = find_incomparable(~np.isnan(table))
     if pair is not None:

@@ -9,18 +9,17 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from dataclasses import fields
-from numbers import Integral, Real
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
-from penstock.factor import BlockSGD, Coordinate, Multiplicative, RowBlocks
+from penstock.factor.settings import Settings
 from penstock.registry import DETECTORS, detector_class
 from penstock.storage import Fields, Record, StorageError, read_fields, read_state
 from penstock.thresholds import Threshold, pack_threshold, unpack_threshold
 
 KIND = "detector"
-_SETTINGS: dict[str, Any] = {cls.__name__: cls for cls in (BlockSGD, Coordinate, Multiplicative, RowBlocks)}
+_SETTINGS: dict[str, Any] = {cls.__name__: cls for cls in get_args(Settings)}
 _RANDOM: Fields = {
     "type": str, "keys": "624 uint32", "position": "int >=0 <=624", "has_gauss": "int >=0 <=1", "gauss": float,
 }  # fmt: skip
@@ -196,28 +195,9 @@ def _unpack_settings(record: Record, place: str) -> Any:
     if name not in _SETTINGS:
         raise record.error("name", f"one of {', '.join(_SETTINGS)}")
     content = record.part("fields")
-    defaults = {field.name: field.default for field in fields(_SETTINGS[name])}
-    content.require_fields(*defaults)
-    values = {field: _unpack(content.value(field), f"{place}.{field}") for field in defaults}
-    for field, value in values.items():
-        if not _is_like(value, defaults[field]):
-            like = "None or a number" if defaults[field] is None else f"a value like {defaults[field]!r}"
-            raise content.error(field, like)
-    return _SETTINGS[name](**values)
-
-
-def _is_like(value: Any, default: Any) -> bool:
-    """Return whether a value is of the kind of its default: text, bool, whole number or number.
-
-    A default of None stands for a number that need not be given; settings check whether it must be whole.
-    """
-    if default is None:
-        return value is None or (isinstance(value, Real) and not isinstance(value, bool | np.bool_))
-    if isinstance(default, str):
-        return isinstance(value, str)
-    if isinstance(default, bool) or isinstance(value, bool | np.bool_):
-        return isinstance(default, bool) and isinstance(value, bool | np.bool_)
-    return isinstance(value, Integral if isinstance(default, int) else Real)
+    names = [field.name for field in fields(_SETTINGS[name])]
+    content.require_fields(*names)
+    return _SETTINGS[name](**{field: _unpack(content.value(field), f"{place}.{field}") for field in names})
 
 
 def _unpack_random_state(record: Record) -> np.random.RandomState:

@@ -6,8 +6,7 @@ Rows are checked arrays here (`online.py` checks them): float64, NaN where a rea
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from penstock._progress import set_stage
 from penstock._types import BoolArray, FloatArray, IndexArray, StreamScores
 from penstock.detectors._input import LARGEST_VALUE
 from penstock.factor.objectives import nsnmf
-from penstock.factor.online import OnlineFactors, OnlineSettings
+from penstock.factor.online import OnlineFactors
 from penstock.factor.solve import fit_factors
 from penstock.prepare import SCALING, MinMaxScaling, learn_scaling, unpack_scaling
 from penstock.storage import Fields, Record, pack_fields, read_fields
@@ -34,34 +33,17 @@ _WARM: Fields = {
 _ROWS_AT_ONCE = 1 << 15  # between two looks at Ctrl-C; no result depends on it
 
 
-@dataclass(frozen=True, kw_only=True)
-class StreamSettings(OnlineSettings):
-    """The parameters of `OnlineNSNMF` that matter once a stream has begun; they do not change while it runs."""
-
-    n_components: int
-    buffer_size: int
-    warmup: int
-    gamma: float
-    scale: Literal["auto", "minmax"] | None
-    learn_flagged: bool
-    random_state: Any
-
-    @classmethod
-    def of(cls, detector: OnlineNSNMF) -> StreamSettings:
-        """Return the settings of a detector whose parameters have been checked."""
-        given = detector.get_params(deep=False) | {"warmup": detector.warmup or detector.buffer_size}
-        return cls(**{each.name: given[each.name] for each in fields(cls)})
-
-
 class Stream:
     """The state of a stream.
 
+    settings : a detector with the parameters of the moment the stream began; they do not change while it runs.
     waiting, n_waiting : (n, p) rows with readings that the warm-up has collected, and how many; none after it.
     tightest : the shortest edge of the tree of the warm-up in units of the middle one, edges of length 0 apart.
     """
 
-    def __init__(self, settings: StreamSettings, n_columns: int, threshold: Threshold) -> None:
-        self.settings = settings
+    def __init__(self, detector: OnlineNSNMF, n_columns: int, threshold: Threshold) -> None:
+        self.settings = type(detector)(**detector.get_params(deep=False))  # those of the moment it begins
+        self.wanted = detector.warmup or detector.buffer_size  # rows that the warm-up collects
         self.n_columns = n_columns
         self.threshold = threshold
         self.n_seen = 0
@@ -183,7 +165,7 @@ class Stream:
     def _collect(self, table: FloatArray, absent: BoolArray) -> int:
         """Let the warm-up take the rows with readings that it needs; return how many rows were looked at."""
         usable = np.flatnonzero(~absent.all(axis=1))
-        needed = self.settings.warmup - self.n_waiting
+        needed = self.wanted - self.n_waiting
         if len(usable):
             self._waiting.append(table[usable[:needed]].copy())
             self.n_waiting += len(self._waiting[-1])
@@ -280,8 +262,8 @@ class Stream:
         waiting = record.array("waiting", np.float64, (None, p), least=least, most=most, missing=True)
         self.threshold = unpack_threshold(record.value("threshold"))
         warm = record.optional_part("warm")
-        if len(waiting) >= chosen.warmup or (warm is not None and len(waiting)) or len(waiting) > self.n_seen:
-            raise record.error("waiting", f"fewer rows than the warm-up needs ({chosen.warmup}), none after it")
+        if len(waiting) >= self.wanted or (warm is not None and len(waiting)) or len(waiting) > self.n_seen:
+            raise record.error("waiting", f"fewer rows than the warm-up needs ({self.wanted}), none after it")
         if np.isnan(waiting).all(axis=1).any():
             raise record.error("waiting", "rows with at least one reading")
         self._waiting, self.n_waiting = [waiting], len(waiting)

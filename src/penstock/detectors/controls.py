@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from penstock._parameters import Bounds, whole
+from penstock._parameters import estimator, whole
 from penstock._types import FloatArray
 from penstock.detectors._base import BaseDetector
 from penstock.detectors._neighbors import FittedRows, unpack_rows
 from penstock.graph.search import search_over
 from penstock.scoring import distance_scores
 from penstock.storage import Record, read_fields
-from penstock.thresholds import Contamination
 
 
 class NormScore(BaseDetector):
@@ -87,6 +86,7 @@ class MeanDistance(BaseDetector):
         self.mean_ = read_fields(record, {"mean": "p"}, {"p": self.n_features_in_})["mean"]
 
 
+@estimator
 class KNNDistance(BaseDetector):
     """Score rows by the distance to the k-th nearest training row; a training row is not its own neighbour.
 
@@ -112,13 +112,7 @@ class KNNDistance(BaseDetector):
 
     _takes_missing: ClassVar[bool] = True
 
-    def __init__(
-        self, n_neighbors: int = 5, contamination: Contamination = "auto", scale: str | None = "minmax"
-    ) -> None:
-        super().__init__(contamination, scale)
-        self.n_neighbors = n_neighbors
-
-    _bounds: ClassVar[Bounds] = {"n_neighbors": whole(1)}
+    n_neighbors: Annotated[int, whole(1)] = 5
 
     def _fewest_rows(self) -> int:
         return self.n_neighbors + 1

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from dataclasses import KW_ONLY
+from typing import Annotated, Any, ClassVar
 
 from scipy import sparse
 
-from penstock._parameters import Bounds, number, whole
+from penstock._parameters import estimator, number, whole
 from penstock._types import FloatArray, SparseMatrix, Tree
 from penstock.detectors._base import Copies
 from penstock.detectors._factor_base import FactorDetector, Problem, nearest_distances, row_maxima
 from penstock.factor.objectives import Objective, gnmf
-from penstock.factor.solve import MAX_ITER, TOL, Settings
 from penstock.graph.similarities import binary_knn_graph
-from penstock.thresholds import Contamination
 
 
+@estimator
 class GNMF(FactorDetector):
     """NMF regularised by a nearest-neighbour graph: ‖A−WH‖² + penalty·tr(WᵀLW). Ahmed et al. (2021), eq:GNMF.
 
@@ -44,26 +44,10 @@ class GNMF(FactorDetector):
 
     _decays: ClassVar[bool] = False
 
-    def __init__(
-        self,
-        n_components: int = 5,
-        penalty: float = 100.0,
-        n_neighbors: int = 5,
-        solver: Literal["auto"] | Settings = "auto",
-        contamination: Contamination = "auto",
-        scale: Literal["minmax"] | None = "minmax",
-        max_iter: int = MAX_ITER,
-        tol: float = TOL,
-        random_state: Any = None,
-        graph: Any = None,
-        init: tuple[Any, Any] | None = None,
-    ) -> None:
-        super().__init__(n_components, solver, contamination, scale, max_iter, tol, random_state, init)
-        self.penalty = penalty
-        self.n_neighbors = n_neighbors
-        self.graph = graph
-
-    _bounds: ClassVar[Bounds] = {"penalty": number(0.0), "n_neighbors": whole(1)}
+    _: KW_ONLY
+    penalty: Annotated[float, number(0.0)] = 100.0
+    n_neighbors: Annotated[int, whole(1)] = 5
+    graph: Any = None
 
     def _pose(self, rows: FloatArray, copies: Copies, tree: Tree | None) -> Problem:
         # A single row (all were equal) has no neighbour.

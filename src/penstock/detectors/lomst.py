@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from dataclasses import KW_ONLY
+from typing import Annotated, Any
 
 import numpy as np
 
-from penstock._parameters import Bounds, whole, word_or
+from penstock._parameters import estimator, whole, word_or
 from penstock._threads import for_each_range
 from penstock._types import FloatArray, IndexArray
 from penstock.detectors._base import BaseDetector
@@ -15,7 +16,6 @@ from penstock.detectors._neighbors import FittedRows, unpack_rows
 from penstock.graph.points import plain_frame
 from penstock.graph.search import search_over
 from penstock.storage import Record, read_fields
-from penstock.thresholds import Contamination
 
 SMALLEST_K, LARGEST_K = 2, 50  # the range searched for a practical k; cut to n − 1
 _RULES = ("stable", "sd", "raw sd")
@@ -23,6 +23,7 @@ _ROUNDING = 1e-13  # relative error of a tree's length, generously
 STABLE_STEP = 0.01  # of the scores' range: the mean score is stable while it changes by no more from k to k + 1
 
 
+@estimator
 class LoMST(BaseDetector):
     """Local minimum spanning trees. Ahmed, Dagnino, Ding (2019); compared with in Ahmed et al. (2021), section 5.3.
 
@@ -62,18 +63,9 @@ class LoMST(BaseDetector):
     200
     """
 
-    def __init__(
-        self,
-        n_neighbors: int | str = "stable",
-        max_neighbors: int = LARGEST_K,
-        contamination: Contamination = "auto",
-        scale: str | None = "minmax",
-    ) -> None:
-        super().__init__(contamination, scale)
-        self.n_neighbors = n_neighbors
-        self.max_neighbors = max_neighbors
-
-    _bounds: ClassVar[Bounds] = {"max_neighbors": whole(SMALLEST_K), "n_neighbors": word_or(whole(1), *_RULES)}
+    n_neighbors: Annotated[int | str, word_or(whole(1), *_RULES)] = "stable"
+    _: KW_ONLY
+    max_neighbors: Annotated[int, whole(SMALLEST_K)] = LARGEST_K
 
     def _fewest_rows(self) -> int:
         return 2 if isinstance(self.n_neighbors, str) else self.n_neighbors + 1

@@ -3,59 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Literal, get_args
+from dataclasses import KW_ONLY
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from penstock._parameters import Bounds, choice, number
+from penstock._parameters import estimator, number
 from penstock._types import FloatArray, IndexArray, SparseMatrix, Tree
 from penstock.detectors._base import Copies
 from penstock.detectors._factor_base import FactorDetector, Problem, row_maxima
 from penstock.detectors._packing import TREE, unpack_tree
 from penstock.factor.objectives import Objective, laplacian_nsnmf, nsnmf
-from penstock.factor.solve import MAX_ITER, TOL, Settings
 from penstock.graph.edges import shortest_edges, tree_among
 from penstock.graph.paths import PathSimilarity
 from penstock.graph.similarities import TreeKind, floor_lengths, similarity
 from penstock.scoring import residual_scores
 from penstock.storage import Record, pack_fields
-from penstock.thresholds import Contamination
 
 Duplicates = Literal["collapse", "zero", "floor"]
 
 
+@estimator
 class _TreeDetector(FactorDetector):
     """A factorisation with a structure term over the minimum spanning tree."""
 
-    def __init__(
-        self,
-        n_components: int = 5,
-        alpha: float = 0.8,
-        similarity: TreeKind = "inverse",
-        duplicates: Duplicates = "collapse",
-        solver: Literal["auto"] | Settings = "auto",
-        score_kind: Literal["residual", "structural"] = "residual",
-        contamination: Contamination = "auto",
-        scale: Literal["minmax"] | None = "minmax",
-        max_iter: int = MAX_ITER,
-        tol: float = TOL,
-        random_state: Any = None,
-        graph: Any = None,
-        init: tuple[Any, Any] | None = None,
-    ) -> None:
-        super().__init__(n_components, solver, contamination, scale, max_iter, tol, random_state, init)
-        self.alpha = alpha
-        self.similarity = similarity
-        self.duplicates = duplicates
-        self.score_kind = score_kind
-        self.graph = graph
-
-    _bounds: ClassVar[Bounds] = {
-        "alpha": number(0.0, above=True),
-        "similarity": choice(*get_args(TreeKind)),
-        "duplicates": choice("collapse", "zero", "floor"),
-        "score_kind": choice("residual", "structural"),
-    }
+    _: KW_ONLY
+    alpha: Annotated[float, number(0.0, above=True)] = 0.8
+    similarity: TreeKind = "inverse"
+    duplicates: Duplicates = "collapse"
+    score_kind: Literal["residual", "structural"] = "residual"
+    graph: Any = None
 
     @property
     def _needs_tree(self) -> bool:  # type: ignore[override]
@@ -107,6 +84,7 @@ class _TreeDetector(FactorDetector):
         self._unpack_factorisation(record.part("factorisation"), tree)
 
 
+@estimator
 class NSNMF(_TreeDetector):
     """Neighbourhood-structure-assisted NMF. Ahmed et al. (2021), eq:main.
 
@@ -185,30 +163,8 @@ class NSNMF(_TreeDetector):
     [17]
     """
 
-    def __init__(
-        self,
-        n_components: int = 5,
-        alpha: float = 0.8,
-        gamma: float = 0.2,
-        similarity: TreeKind = "inverse",
-        duplicates: Duplicates = "collapse",
-        solver: Literal["auto"] | Settings = "auto",
-        score_kind: Literal["residual", "structural"] = "residual",
-        contamination: Contamination = "auto",
-        scale: Literal["minmax"] | None = "minmax",
-        max_iter: int = MAX_ITER,
-        tol: float = TOL,
-        random_state: Any = None,
-        graph: Any = None,
-        init: tuple[Any, Any] | None = None,
-    ) -> None:
-        super().__init__(
-            n_components, alpha, similarity, duplicates, solver, score_kind, contamination, scale, max_iter, tol,
-            random_state, graph, init,
-        )  # fmt: skip
-        self.gamma = gamma
-
-    _bounds: ClassVar[Bounds] = {"gamma": number(0.0)}
+    _: KW_ONLY
+    gamma: Annotated[float, number(0.0)] = 0.2
 
     def _objective(self, A: FloatArray, S: SparseMatrix | PathSimilarity) -> Objective:
         return nsnmf(A, S, self.alpha, self.gamma)

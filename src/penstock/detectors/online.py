@@ -4,30 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, ClassVar, Literal, Self, get_args
+from dataclasses import KW_ONLY
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from penstock._messages import warn_caller
-from penstock._parameters import (
-    Bounds,
-    ParameterError,
-    check_bounds,
-    check_switch,
-    check_whole_number,
-    choice,
-    number,
-    optional,
-    whole,
-)
+from penstock._parameters import ParameterError, check_bounds, check_whole_number, estimator, number, optional, whole
 from penstock._progress import logged_fit
 from penstock._types import FloatArray, IndexArray, StreamScores
 from penstock.detectors._base import TrainingScores, restore_on_failure
 from penstock.detectors._input import pandas_index, read_row, read_rows, table_of_one
 from penstock.detectors._packing import pack_columns, pack_labels, unpack_columns, unpack_labels
-from penstock.detectors._stream import Stream, StreamSettings
+from penstock.detectors._stream import Stream
 from penstock.factor.start import check_random_source
 from penstock.graph.similarities import Kind
 from penstock.prepare import MinMaxScaling
@@ -50,6 +41,7 @@ def _check_threshold(name: str, value: object) -> None:
     value._check_parameters()
 
 
+@estimator
 class OnlineNSNMF(TrainingScores, BaseEstimator):  # type: ignore[misc]
     """NS-NMF over a stream: each sample is scored when it comes. Ahmed et al. (2021), Algorithm 2.
 
@@ -156,43 +148,23 @@ class OnlineNSNMF(TrainingScores, BaseEstimator):  # type: ignore[misc]
     ([400], 1.0)
     """
 
-    _stream: Stream
-
-    def __init__(
-        self,
-        n_components: int = 5,
-        alpha: float = 0.8,
-        buffer_size: int = 20,
-        similarity: Kind = "inverse",
-        max_iter: int = 50,
-        tol: float = 1e-3,
-        forgetting: float = 1.0,
-        learn_flagged: bool = True,
-        threshold: Threshold | None = None,
-        random_state: Any = None,
-        gamma: float = 0.2,
-        refresh_every: int = 1,
-        scale: Literal["auto", "minmax"] | None = "auto",
-        warmup: int | None = None,
-        duplicates: Literal["join", "zero"] = "join",
-        accumulate: Literal["sample", "step"] = "sample",
-    ) -> None:
-        self.n_components = n_components
-        self.alpha = alpha
-        self.buffer_size = buffer_size
-        self.similarity = similarity
-        self.max_iter = max_iter
-        self.tol = tol
-        self.forgetting = forgetting
-        self.learn_flagged = learn_flagged
-        self.threshold = threshold
-        self.random_state = random_state
-        self.gamma = gamma
-        self.refresh_every = refresh_every
-        self.scale = scale
-        self.warmup = warmup
-        self.duplicates = duplicates
-        self.accumulate = accumulate
+    n_components: Annotated[int, whole(1)] = 5
+    _: KW_ONLY
+    alpha: Annotated[float, number(0.0, above=True)] = 0.8
+    buffer_size: Annotated[int, whole(2)] = 20
+    similarity: Kind = "inverse"
+    max_iter: Annotated[int, whole(1)] = 50
+    tol: Annotated[float, number(0.0)] = 1e-3
+    forgetting: Annotated[float, number(0.0, above=True, most=1.0)] = 1.0
+    learn_flagged: bool = True
+    threshold: Annotated[Threshold | None, optional(_check_threshold)] = None
+    random_state: Annotated[Any, check_random_source] = None
+    gamma: Annotated[float, number(0.0)] = 0.2
+    refresh_every: Annotated[int, whole(0)] = 1
+    scale: Literal["auto", "minmax"] | None = "auto"
+    warmup: Annotated[int | None, optional(whole(2))] = None
+    duplicates: Literal["join", "zero"] = "join"
+    accumulate: Literal["sample", "step"] = "sample"
 
     def update(self, row: Any) -> float:
         """Score one sample and learn it.
@@ -345,25 +317,6 @@ class OnlineNSNMF(TrainingScores, BaseEstimator):  # type: ignore[misc]
         stream = self._warm()
         return stream.score(self._read(X))
 
-    _bounds: ClassVar[Bounds] = {
-        "n_components": whole(1),
-        "buffer_size": whole(2),
-        "alpha": number(0.0, above=True),
-        "gamma": number(0.0),
-        "similarity": choice(*get_args(Kind)),
-        "duplicates": choice("join", "zero"),
-        "accumulate": choice("sample", "step"),
-        "max_iter": whole(1),
-        "tol": number(0.0),
-        "forgetting": number(0.0, above=True, most=1.0),
-        "refresh_every": whole(0),
-        "learn_flagged": check_switch,
-        "scale": choice("auto", "minmax", None),
-        "random_state": check_random_source,
-        "warmup": optional(whole(2)),
-        "threshold": optional(_check_threshold),
-    }
-
     def check_parameters(self) -> None:
         """Raise a ValueError if a parameter is out of bounds: those declared, and how they go together."""
         check_bounds(self)
@@ -482,7 +435,7 @@ class OnlineNSNMF(TrainingScores, BaseEstimator):  # type: ignore[misc]
         if stream.factors is None:
             raise NotFittedError(
                 f"{type(self).__name__} is still warming up: it has seen {stream.n_waiting} of the "
-                f"{stream.settings.warmup} samples it needs before it can score."
+                f"{stream.wanted} samples it needs before it can score."
             )
         return stream
 
@@ -495,7 +448,7 @@ class OnlineNSNMF(TrainingScores, BaseEstimator):  # type: ignore[misc]
 
     def _new_stream(self) -> Stream:
         threshold = MeanDeviation() if self.threshold is None else self.threshold
-        return Stream(StreamSettings.of(self), self.n_features_in_, threshold.fresh())
+        return Stream(self, self.n_features_in_, threshold.fresh())
 
     def _read(self, X: Any) -> FloatArray:
         """Return X as a table; the first one begins the stream."""
@@ -503,13 +456,15 @@ class OnlineNSNMF(TrainingScores, BaseEstimator):  # type: ignore[misc]
             return read_rows(self, X, first=False, scaled=self._stream.settings.scale is not None)
         self.check_parameters()
         table = read_rows(self, X, first=True, scaled=self.scale is not None)
-        self._stream = self._new_stream()
+        self._stream: Stream = self._new_stream()
         return table
 
     def _pack(self, *, labels: bool = True) -> dict[str, Any]:
-        stream, now = self._begun(), StreamSettings.of(self)
-        if now != stream.settings:  # a file holds the parameters and the stream; they must belong together
-            changed = [name for name, value in vars(now).items() if value != getattr(stream.settings, name)]
+        stream = self._begun()
+        # A file holds the parameters and the stream; they must belong together.
+        given = self.get_params(deep=False).items()
+        changed = [name for name, value in given if name != "threshold" and value != getattr(stream.settings, name)]
+        if changed:
             raise ValueError(
                 f"Parameters were changed after the stream began ({', '.join(changed)}), which it goes on without. Set "
                 f"them back before saving, or fit again."

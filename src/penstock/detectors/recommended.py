@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from penstock._parameters import Bounds, check_share
+from penstock._parameters import check_share, estimator
 from penstock._types import FloatArray, Tree
 from penstock.certainty import FOLLOWING, TRAINING_ROWS, RowRate
 from penstock.detectors._base import COPIES, BaseDetector, Copies, bounded, unpack_copies
@@ -20,9 +20,8 @@ from penstock.factor.start import check_random_source, draw_seed, draws_from
 from penstock.graph.edges import nearest_by_tree, tree_among
 from penstock.graph.mst import spanning_tree_of_comparable
 from penstock.graph.rows import find_unconnected
-from penstock.graph.search import LazySearch
+from penstock.graph.search import RowSearch
 from penstock.storage import Record, pack_fields, read_fields
-from penstock.thresholds import Contamination
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,7 +62,7 @@ class ViewsModel:
             if np.isnan(others).all(axis=0).any() or find_unconnected(~np.isnan(others)) is not None:
                 continue  # a column or a group of rows was read in this block alone: nothing to compare it with
             copies = Copies.of(others, merge=True)
-            tree = tree_among(spanning_tree_of_comparable(others), copies.kept)
+            tree = tree_among(spanning_tree_of_comparable(others, copies.original), copies.kept)
             views, _ = learn_composite(others, copies.kept, copies.copy_of, tree, np.random.default_rng(0))
             its = total_of(counted(views.parts(A[block])))
             found.append(bounded(its[~np.isnan(its)]))  # NaN: it shares no column with any other
@@ -83,8 +82,8 @@ class ViewsModel:
     def in_memory(self) -> ViewsModel:
         """Return the same model with arrays that do not lie in files."""
         rows, views = np.array(self.views.plain.search.rows()), self.views
-        plain = replace(views.plain, search=LazySearch(rows))
-        logged = replace(views.logged, search=LazySearch(views.encoding.apply(rows)))
+        plain = replace(views.plain, search=RowSearch(rows))
+        logged = replace(views.logged, search=RowSearch(views.encoding.apply(rows)))
         tree = Tree(np.array(self.tree.edges), np.array(self.tree.lengths))
         return replace(self, tree=tree, views=replace(views, plain=plain, logged=logged))
 
@@ -105,6 +104,7 @@ class ScoreParts:
     shares: dict[str, pd.DataFrame]
 
 
+@estimator
 class Detector(BaseDetector):
     """Recommended where nothing is known yet: four views of a row, of which the two that see most count.
 
@@ -156,17 +156,12 @@ class Detector(BaseDetector):
     _merges_copies: ClassVar[bool] = True
     _takes_missing: ClassVar[bool] = True
 
-    def __init__(
-        self, contamination: Contamination = "auto", scale: str | None = "minmax", random_state: Any = 0
-    ) -> None:
-        self.contamination = contamination
-        self.scale = scale
-        self.random_state = random_state
-
-    _bounds: ClassVar[Bounds] = {"random_state": check_random_source}
+    _: KW_ONLY
+    random_state: Annotated[Any, check_random_source] = 0
 
     def _fit_rows(self, A: FloatArray) -> FloatArray:
-        copies, tree = Copies.of(A, merge=True), spanning_tree_of_comparable(A)
+        copies = Copies.of(A, merge=True)
+        tree = spanning_tree_of_comparable(A, copies.original)
         rng = np.random.default_rng(draw_seed(draws_from(self.random_state)))
         views, parts = learn_composite(A, copies.kept, copies.copy_of, tree_among(tree, copies.kept), rng)
         return self._install(ViewsModel(copies, tree, views, parts))

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from dataclasses import KW_ONLY, replace
+from typing import Annotated, Any
 
 from scipy import sparse
 
-from penstock._parameters import Bounds, check_choice
+from penstock._parameters import check_choice, estimator
 from penstock._types import Factors, FloatArray, Solution, SparseMatrix, Tree
 from penstock.detectors._base import Copies
 from penstock.detectors._factor_base import FactorDetector, Problem, nearest_distances, row_maxima
 from penstock.factor.descent import fit_profiles
 from penstock.factor.objectives import Objective, snmf
-from penstock.factor.solve import MAX_ITER, TOL, Settings
 from penstock.graph.similarities import gaussian_graph, self_tuning_graph
-from penstock.thresholds import Contamination
 
 
 def _check_graph(name: str, value: object) -> None:
@@ -23,6 +21,7 @@ def _check_graph(name: str, value: object) -> None:
         check_choice(name, value, ("gaussian", "self_tuning"))
 
 
+@estimator
 class SNMF(FactorDetector):
     """Symmetric NMF of a similarity graph, ‖S−WWᵀ‖²; profiles are fitted afterwards. Ahmed et al. (2021), eq:SNMF.
 
@@ -46,22 +45,8 @@ class SNMF(FactorDetector):
     [7]
     """
 
-    def __init__(
-        self,
-        n_components: int = 5,
-        graph: Any = "gaussian",
-        solver: Literal["auto"] | Settings = "auto",
-        contamination: Contamination = "auto",
-        scale: Literal["minmax"] | None = "minmax",
-        max_iter: int = MAX_ITER,
-        tol: float = TOL,
-        random_state: Any = None,
-        init: tuple[Any, Any] | None = None,
-    ) -> None:
-        super().__init__(n_components, solver, contamination, scale, max_iter, tol, random_state, init)
-        self.graph = graph
-
-    _bounds: ClassVar[Bounds] = {"graph": _check_graph}
+    _: KW_ONLY
+    graph: Annotated[Any, _check_graph] = "gaussian"
 
     def _pose(self, rows: FloatArray, copies: Copies, tree: Tree | None) -> Problem:
         if len(rows) == 1:  # all rows are equal

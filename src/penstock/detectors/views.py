@@ -26,8 +26,8 @@ from penstock.detectors._packing import check_some_seen
 from penstock.graph.edges import nearest_by_tree, pair_distances, shortest_edges
 from penstock.graph.mst import spanning_tree_of_comparable
 from penstock.graph.points import tiles_of
-from penstock.graph.rows import first_copies
-from penstock.graph.search import FittedSearch, LazySearch
+from penstock.graph.rows import first_copies, rows_equal
+from penstock.graph.search import FittedSearch, RowSearch
 from penstock.storage import Fields, Record, pack_fields, read_fields
 
 VIEWS = ("coarse", "fine", "local", "marginal")
@@ -191,13 +191,13 @@ class Joining:
         near, distance, equal = self.search.nearest_or_equal(Q)
         # The search takes rows for equal that are nearer than 1e-150 of the largest range: compare them.
         rows, claimed = self.search.rows(), np.flatnonzero(equal)
-        unclear = claimed[~_same(rows[near[claimed]], Q[claimed])]
+        unclear = claimed[~rows_equal(rows[near[claimed]], Q[claimed])]
         if len(unclear):
             original = first_copies(np.concatenate([rows, Q[unclear]]))[len(rows) :]
             equal[unclear] = original < len(rows)
             near[unclear] = np.where(equal[unclear], original, near[unclear])
         if likely is not None:
-            near = np.where(equal & _same(rows[likely], Q), likely, near)
+            near = np.where(equal & rows_equal(rows[likely], Q), likely, near)
         with np.errstate(over="ignore"):
             apart = np.minimum(1.0, distance / self.reach[near])
         return Places(near, distance, np.where(near < 0, 1.0, np.where(equal, 0.0, apart)))
@@ -233,7 +233,7 @@ def join_rows(rows: FloatArray, tree: Tree, times: IndexArray) -> Joining:
     times : (m,) how many training rows each stands for. Where two of three rows or more are copies, a row that is there
         c times has a c-th of its value: elsewhere copies say little of what is normal.
     """
-    search = LazySearch(rows)
+    search = RowSearch(rows)
     if len(rows) == 1:
         return Joining(search, np.full(1, _NEARBY), np.zeros(1), np.zeros(1), np.zeros(1, dtype=np.intp))
     near, edge, total, degree = nearest_by_tree(tree)
@@ -252,11 +252,6 @@ def join_rows(rows: FloatArray, tree: Tree, times: IndexArray) -> Joining:
         own = np.minimum(edge + others, _LARGEST)
     own = own / times if _MOSTLY_COPIES * len(rows) <= times.sum() else own
     return Joining(search, _NEARBY * shortest_edges(tree), total / degree, own, near)
-
-
-def _same(rows: FloatArray, others: FloatArray) -> NDArray[np.bool_]:
-    """Return whether each row equals the other, missing readings included."""
-    return np.asarray(((rows == others) | (np.isnan(rows) & np.isnan(others))).all(axis=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -606,8 +601,8 @@ def unpack_views(record: Record, copy_of: IndexArray, p: int) -> Composite:
     encoded = encoding.apply(rows)
     return Composite(
         encoding,
-        Joining(LazySearch(rows), **found["plain"]),
-        Joining(LazySearch(encoded), **found["logged"]),
+        Joining(RowSearch(rows), **found["plain"]),
+        Joining(RowSearch(encoded), **found["logged"]),
         sampling_of(encoded, **found["draws"], times=times),
         Margins(**found["marginal"]),
         Standards(**{name: LogStandard(**values) for name, values in found["standards"].items()}),

@@ -561,23 +561,21 @@ def step_pieces(
         piece_slopes[piece] = 0.0
         step_rows(
             W, pieces[piece, 1], pieces[piece, 2], A[columns[block, 0]], H[columns[block, 1] : columns[block, 2]],
-            weights[block], bends, degree, grams[partner], entries[partner], entries[partner + 1], indices, data, W, 0,
-            moved, piece_grams[piece], piece_slopes[piece],
+            weights[block], bends, degree, grams[partner], entries[partner], entries[partner + 1], indices, data, moved,
+            piece_grams[piece], piece_slopes[piece],
         )  # fmt: skip
 
 
 @kernel
 def step_rows(
     W: Array, start: int, stop: int, A: Array, H: Array, weights: Array, bends: Array, degree: Array, G: Array,
-    first: Array, last: Array, indices: Array, data: Array, partners: Array, shift: int, moved: Array, gram: Array,
-    slope: Array,
+    first: Array, last: Array, indices: Array, data: Array, moved: Array, gram: Array, slope: Array,
 ) -> None:  # fmt: skip
     """The step on rows start..stop; adds their new Gram matrix to `gram`, their part of the gradient of H to `slope`.
 
     `weights` has the step, the factors of structure, attributes and ridge in the gradient, and those of the row's
     degree and ‖w‖² in what its step is divided by, next to the group's bend. A and H (as p×K) have the columns of the
-    instance set only. Row i's similarities to the partner's rows lie from first[i] to last[i]; S's column j is row
-    j − shift of `partners`.
+    instance set only. Row i's similarities to the partner's rows lie from first[i] to last[i].
     """
     K = W.shape[1]
     change = np.empty(K)
@@ -593,7 +591,7 @@ def step_rows(
                 change[k] += structure * W[i, m] * G[m, k]
         for e in range(first[i], last[i]):
             for k in range(K):
-                change[k] -= structure * data[e] * partners[indices[e] - shift, k]
+                change[k] -= structure * data[e] * W[indices[e], k]
         for c in range(H.shape[0]):
             residual = A[i, c]
             for k in range(K):

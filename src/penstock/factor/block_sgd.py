@@ -30,12 +30,6 @@ _CHECK_EVERY = 10  # rounds, where the steps are given: as ALAD does
 _FIRST_PACE = 2.0
 
 
-def _check_terms(terms: Objective) -> None:
-    """Raise a ValueError for objectives that block SGD is not defined for."""
-    if terms.laplacian or math.isfinite(terms.row_bound):
-        raise ValueError("Block SGD is for NMF, SNMF and NS-NMF: no Laplacian term, no bounded rows of H.")
-
-
 Instances = list[tuple[int, int, int]]  # the sets {i,j,k} of a round
 
 
@@ -126,17 +120,15 @@ class BlockSGDDescent(InMemoryDescent):
     _stalls = 0
     _remaining: float | None = None
 
-    def __init__(
-        self, objective: Objective, start: Factors, settings: BlockSGD, rng: Any, bounds: IndexArray | None = None
-    ) -> None:
-        """Begin with blocks of equal runs of rows, unless `bounds` says where each begins and the last one ends."""
-        _check_terms(objective)
+    def __init__(self, objective: Objective, start: Factors, settings: BlockSGD, rng: Any) -> None:
+        if objective.laplacian or math.isfinite(objective.row_bound):
+            raise ValueError("Block SGD is for NMF, SNMF and NS-NMF: no Laplacian term, no bounded rows of H.")
         self.objective, self._terms, self._settings, self._rng = objective, objective.terms, settings, rng
         self._W = start.W.copy(order="C")
         self._moved = np.empty_like(self._W)
         self._Ht = start.H.T.copy(order="C")
-        rows = equal_runs(objective.n_rows, min(settings.n_blocks, objective.n_rows)) if bounds is None else bounds
-        self._B = len(rows) - 1
+        self._B = min(settings.n_blocks, objective.n_rows)
+        rows = equal_runs(objective.n_rows, self._B)
         self._columns = equal_runs(objective.n_columns, self._B)
         self._A = _column_blocks(objective, self._columns)
         # S cut along the blocks' columns: row i's entries in block b lie from entries[b, i] to entries[b+1, i].
@@ -281,13 +273,3 @@ def _column_blocks(objective: Objective, columns: IndexArray) -> FloatArray:
         for block, (a, b) in enumerate(pairwise(columns)):
             blocks[block, :, : b - a] = objective.table[:, a:b]
     return blocks
-
-
-def start_weights(seed: int, number: int, n: int, n_components: int) -> FloatArray:
-    """Draw the start of block `number`: 1 + number, because NumPy takes [seed, 0, 0] for [seed, 0], the stream of H."""
-    return 0.1 * np.random.default_rng([seed, 0, 1 + number]).random((n, n_components))
-
-
-def start_profiles(seed: int, n_components: int, n_columns: int) -> FloatArray:
-    """Draw the start of H."""
-    return 0.1 * np.random.default_rng([seed, 0]).random((n_components, n_columns))

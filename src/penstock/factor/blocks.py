@@ -166,12 +166,6 @@ class Layout:
             return cls(np.arange(n), equal_runs(n, min(n_blocks, n)))
         return cls(*arrange_rows(fill_with_means(objective.A), min(n_blocks, n)))
 
-    def arranged(self, objective: Objective) -> Objective:
-        """Return the objective with its rows block by block."""
-        A, S = objective.A, objective.matrix
-        A = None if A is None else A[self.order]
-        return replace(objective, A=A, S=None if S is None else S[self.order][:, self.order])
-
     def cut(self, objective: Objective) -> tuple[list[RowBlock], BlockCoupling]:
         """Return the blocks, with their rows of the table if there is one, and how they are coupled."""
         blocks, coupling = cut_graph(objective.matrix, self.order, self.bounds)

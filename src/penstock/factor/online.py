@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from scipy import sparse
@@ -29,18 +28,17 @@ _FIELDS: Fields = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class OnlineSettings:
-    """How a sample is fitted: see `penstock.OnlineNSNMF`, whose parameters these are."""
+class OnlineSettings(Protocol):
+    """How a sample is fitted: parameters of `penstock.OnlineNSNMF`."""
 
-    alpha: float = 0.8
-    similarity: Kind = "inverse"
-    duplicates: Literal["join", "zero"] = "join"
-    max_iter: int = 50
-    tol: float = 1e-3
-    forgetting: float = 1.0
-    refresh_every: int = 1
-    accumulate: Literal["sample", "step"] = "sample"
+    alpha: float
+    similarity: Kind
+    duplicates: Literal["join", "zero"]
+    max_iter: int
+    tol: float
+    forgetting: float
+    refresh_every: int
+    accumulate: Literal["sample", "step"]
 
 
 class OnlineFactors:

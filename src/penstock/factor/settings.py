@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar
 
-from penstock._parameters import check_whole_number
+from penstock._parameters import Bounds, ParameterError, check_bounds, number, optional, whole
 
 MAX_ITER = 300
 TOL = 1e-4
 
 
+class _Checked:
+    """Settings with `_bounds`, which are checked when they are made."""
+
+    def __post_init__(self) -> None:
+        check_bounds(self)
+
+
 @dataclass(frozen=True)
-class Coordinate:
+class Coordinate(_Checked):
     """Settings of exact coordinate descent, the default solver. One iteration is one sweep over W and H.
 
     Use it unless you have a reason not to. The loss never rises. It begins from eigenvectors (decision 20), which is
@@ -32,13 +38,11 @@ class Coordinate:
 
     profile_passes: int = 2
 
-    def __post_init__(self) -> None:
-        if self.profile_passes < 1:
-            raise ValueError(f"profile_passes must be at least 1, but is {self.profile_passes!r}.")
+    _bounds: ClassVar[Bounds] = {"profile_passes": whole(1)}
 
 
 @dataclass(frozen=True)
-class RowBlocks:
+class RowBlocks(_Checked):
     """Settings of coordinate descent by blocks of rows, for several cores. The loss never rises.
 
     Use it for large tables on one machine. It begins from eigenvectors, as `Coordinate` does. The rows are cut into
@@ -62,13 +66,11 @@ class RowBlocks:
     n_blocks: int = 8
     profile_passes: int = 2
 
-    def __post_init__(self) -> None:
-        check_whole_number("n_blocks", self.n_blocks, least=1)
-        check_whole_number("profile_passes", self.profile_passes, least=1)
+    _bounds: ClassVar[Bounds] = {"n_blocks": whole(1), "profile_passes": whole(1)}
 
 
 @dataclass(frozen=True)
-class Multiplicative:
+class Multiplicative(_Checked):
     """Settings of the multiplicative updates W ← W∘(N/P)^β, H ← H∘(αWᵀA)/(αGH+γH), floored at 1e-12.
 
     Use it to compare with published results; `Coordinate` converges in far fewer iterations. It begins from one random
@@ -91,13 +93,11 @@ class Multiplicative:
 
     exponent: float = 0.5
 
-    def __post_init__(self) -> None:
-        if not 0 < self.exponent <= 0.5:
-            raise ValueError(f"exponent must lie in (0, 0.5], beyond which the loss can rise: {self.exponent!r}.")
+    _bounds: ClassVar[Bounds] = {"exponent": number(0.0, above=True, most=0.5)}  # beyond, the loss can rise
 
 
 @dataclass(frozen=True)
-class BlockSGD:
+class BlockSGD(_Checked):
     """Settings of block stochastic gradient descent, Algorithm 1 of Ahmed et al. (2021).
 
     Use it for the paper's algorithm; `Coordinate` reaches the minimum sooner. The paper gives no rule for the steps.
@@ -109,7 +109,7 @@ class BlockSGD:
     Parameters
     ----------
     n_blocks : int, default 5
-        Blocks B into which rows and columns are split.
+        Blocks B into which rows (in their order) and columns are split.
     first_step, last_step : float or None, default None
         Steps of your own instead: they fall linearly from the first to the last over `rounds` rounds, the same for all
         entries, and instance sets are drawn anew for each round, as in ALAD (Liu et al. 2017), from which the paper's
@@ -122,10 +122,6 @@ class BlockSGD:
         lower the objective by less than this share. With steps of your own it ends as in ALAD, after twice 10 rounds
         that lowered it by less. With 0 all rounds are run. In any case it has converged if such a sweep would lower
         the objective by less than this share (for 0: 3e-4), and otherwise warns by how much it would.
-    blocks : {"rows", "space"}, default "rows"
-        Blocks are equal runs of rows in their order, or rows that are near each other, so that fewer similarities are
-        between blocks. The latter is how a cluster works, to the last bit if its parts are the same; without a table
-        its blocks are runs of rows.
 
     Examples
     --------
@@ -138,20 +134,22 @@ class BlockSGD:
     last_step: float | None = None
     rounds: int = 2500
     stall: float = 3e-4
-    blocks: Literal["rows", "space"] = "rows"
+
+    _bounds: ClassVar[Bounds] = {
+        "n_blocks": whole(1),
+        "first_step": optional(number(0.0, above=True)),
+        "last_step": optional(number(0.0, above=True)),
+        "rounds": whole(1),
+        "stall": number(0.0),
+    }
 
     def __post_init__(self) -> None:
-        for name in ("n_blocks", "rounds"):
-            check_whole_number(name, getattr(self, name), least=1)
+        super().__post_init__()
         first, last = self.first_step, self.last_step
         if (first is None) != (last is None):
-            raise ValueError(f"Steps of your own must have a first_step and a last_step: {first!r}, {last!r}.")
-        if first is not None and last is not None and not 0 < last <= first < math.inf:
-            raise ValueError(f"Steps must fall, first_step ≥ last_step > 0: {first!r}, {last!r}.")
-        if not self.stall >= 0:
-            raise ValueError(f"stall must be at least 0, but is {self.stall!r}.")
-        if self.blocks not in ("rows", "space"):
-            raise ValueError(f"blocks must be 'rows' or 'space', but is {self.blocks!r}.")
+            raise ParameterError("first_step", f" and last_step must be given together; got {first!r} and {last!r}.")
+        if first is not None and last is not None and last > first:
+            raise ParameterError("last_step", f" must be at most first_step = {first!r}, as steps fall; got {last!r}.")
 
 
 Settings = Coordinate | RowBlocks | Multiplicative | BlockSGD

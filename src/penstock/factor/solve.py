@@ -9,7 +9,7 @@ import numpy as np
 
 from penstock._blas import one_blas_thread
 from penstock._types import Factors, FloatArray, Solution
-from penstock.factor.block_sgd import BlockSGDDescent, start_profiles, start_weights
+from penstock.factor.block_sgd import BlockSGDDescent
 from penstock.factor.blocks import Layout, LocalExecutor
 from penstock.factor.descent import (
     CoordinateDescent,
@@ -133,7 +133,6 @@ def _minimise(
 ) -> Solution:  # fmt: skip
     """Minimise from a start, or from the solver's own with so many components."""
     settings, rng = Coordinate() if settings is None else settings, draws_from(random_state)
-    layout: Layout | None = None
     with one_blas_thread():
         if isinstance(settings, RowBlocks):
             if objective.table is not objective.A:
@@ -151,15 +150,10 @@ def _minimise(
             run = CoordinateDescent(objective, start, settings.profile_passes)
         elif isinstance(settings, Multiplicative):
             run = MultiplicativeDescent(objective, start, settings.exponent)
-        elif settings.blocks == "rows":
-            run = BlockSGDDescent(objective, start, settings, rng)
         else:
-            layout = Layout.of(objective, settings.n_blocks)
-            start = Factors(start.W[layout.order], start.H)
-            run = BlockSGDDescent(layout.arranged(objective), start, settings, rng, layout.bounds)
+            run = BlockSGDDescent(objective, start, settings, rng)
         outcome = descend(run, [check_finite(run.value())], max_iter, tol, progress)
-        found = run.factors
-        return outcome.solution(found if layout is None else Factors(layout.joined([found.W]), found.H))
+        return outcome.solution(run.factors)
 
 
 def fit_by_blocks(
@@ -222,10 +216,5 @@ def _begin(settings: Settings, objective: Objective, n_components: int, rng: Any
         )
     if not isinstance(settings, BlockSGD):
         return random_start(objective, n_components, rng)
-    if settings.blocks == "rows":
-        W = 0.1 * rng.random((objective.n_rows, n_components))
-        return Factors(W, 0.1 * rng.random((n_components, objective.n_columns)))
-    layout, seed = Layout.of(objective, settings.n_blocks), draw_seed(rng)
-    sizes = enumerate(int(size) for size in np.diff(layout.bounds))
-    W = layout.joined([start_weights(seed, number, n, n_components) for number, n in sizes])
-    return Factors(W, start_profiles(seed, n_components, objective.n_columns))
+    W = 0.1 * rng.random((objective.n_rows, n_components))
+    return Factors(W, 0.1 * rng.random((n_components, objective.n_columns)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,8 @@ def draws_from(random_state: Any) -> Any:
 
 def check_random_source(name: str, value: object) -> None:
     """Raise unless a value is what `draws_from` takes; a bound as in `penstock._parameters`."""
-    draws_from(value)
+    if value is not None and not (isinstance(value, Integral) and 0 <= int(value) < 2**32):  # to seed takes its time
+        draws_from(value)
 
 
 def draw_seed(rng: Any) -> int:

@@ -85,12 +85,14 @@ def nearest_by_tree(tree: Tree) -> tuple[IndexArray, FloatArray, FloatArray, Ind
     return others[first], lengths[first], total, np.bincount(rows, minlength=n)
 
 
-def tree_of_distinct(X: FloatArray, edges_of: Callable[[FloatArray], IndexArray]) -> Tree:
+def tree_of_distinct(
+    X: FloatArray, edges_of: Callable[[FloatArray], IndexArray], original: IndexArray | None = None
+) -> Tree:
     """Return the tree with the edges that `edges_of` finds between different rows, and copies attached to the first.
 
     Among equal rows the order of edges makes a star around the first copy, and only first copies reach others.
     """
-    original = first_copies(X)
+    original = first_copies(X) if original is None else original
     kept, _ = different_rows(original)
     copies = np.flatnonzero(original != np.arange(len(X)))
     found = kept[edges_of(X if len(copies) == 0 else X[kept])] if len(kept) > 1 else np.empty((0, 2), dtype=np.intp)

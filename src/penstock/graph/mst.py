@@ -162,11 +162,11 @@ def _tree_of_distances(X: ArrayLike) -> Tree:
     return spanning_tree_of_edges(ends, D[ends[:, 0], ends[:, 1]], len(D))
 
 
-def spanning_tree_of_comparable(X: FloatArray) -> Tree:
+def spanning_tree_of_comparable(X: FloatArray, original: IndexArray | None = None) -> Tree:
     """Return the minimum spanning tree over those pairs of rows that share a column.
 
     Where any two rows share one, it is `minimum_spanning_tree`. If the rows fall into groups that share none, no such
-    tree exists, and the error names two rows of different groups.
+    tree exists, and the error names two rows of different groups. `original` is what `first_copies` finds, if known.
 
     >>> tree = spanning_tree_of_comparable(np.array([[0.0, np.nan], [3.0, 1.0], [np.nan, 2.0]]))
     >>> tree.edges.tolist(), (tree.lengths**2).round(9).tolist()
@@ -175,7 +175,7 @@ def spanning_tree_of_comparable(X: FloatArray) -> Tree:
     data = check_rows(X)
     set_stage(f"spanning tree of {len(data):,} rows")
     if not np.isnan(data).any():
-        return minimum_spanning_tree(data)
+        return tree_of_distinct(data, lambda rows: _distinct_edges(rows, "auto"), original)
     check_connected(data)
     return _shared_tree(data)
 
@@ -244,8 +244,9 @@ def prim_edges(points: Points) -> IndexArray:
     is a tree without such edges (`check_connected`).
     """
     n = len(points.search)
-    seen = shares_seen(points.exact)
-    patterns = patterns_seen(points.exact) if (seen < 1).any() else np.empty((n, 0), dtype=np.uint64)
+    seen, patterns = np.ones(n), np.empty((n, 0), dtype=np.uint64)
+    if np.isnan(points.exact).any():
+        seen, patterns = shares_seen(points.exact), patterns_seen(points.exact)
     tiles = tiles_of(points.search)
     members = np.arange(len(tiles) * TILE).reshape(-1, TILE)
     edges = np.empty((n - 1, 2), dtype=np.int64)

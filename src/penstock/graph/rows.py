@@ -32,16 +32,22 @@ def first_copies(X: FloatArray) -> IndexArray:
     if changes.all():
         return original
     starts = np.r_[0, 1 + np.flatnonzero(changes)]
-    stops = np.r_[starts[1:], n]
-    several = stops - starts > 1
-    for start, stop in zip(starts[several], stops[several], strict=True):
-        group = order[start:stop]  # almost always copies of one row, but hashes may collide
+    first = np.repeat(order[starts], np.diff(starts, append=n))  # of those with the same hash, for each place
+    places = np.flatnonzero(first != order)
+    same = rows_equal(X[order[places]], X[first[places]])
+    original[order[places[same]]] = first[places[same]]
+    for hashed in np.unique(ordered[places[~same]]):  # several rows have one hash, which is rare
+        group = order[ordered == hashed]
         while len(group) > 1:
-            rows, first = X[group], X[group[0]]
-            same = ((rows == first) | (np.isnan(rows) & np.isnan(first))).all(axis=1)
+            same = rows_equal(X[group], X[group[0]])
             original[group[same]] = group[0]
             group = group[~same]
     return original
+
+
+def rows_equal(rows: FloatArray, others: FloatArray) -> BoolArray:
+    """Return whether each row equals the other, missing readings included."""
+    return np.asarray(((rows == others) | (np.isnan(rows) & np.isnan(others))).all(axis=1))
 
 
 def different_rows(original: IndexArray) -> tuple[IndexArray, IndexArray]:

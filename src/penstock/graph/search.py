@@ -54,12 +54,6 @@ class PointTree:
     def n_leaves(self) -> int:
         return len(self.tiles)
 
-    def rows(self) -> FloatArray:
-        """Return the rows that the tree was built over; a tree over these is the same, to the last bit."""
-        rows = np.empty_like(self.exact)
-        rows[self.names] = self.frame.leave(self.exact)
-        return rows
-
     def nearest(self, X: FloatArray, k: int) -> tuple[IndexArray, FloatArray]:
         """Find the k nearest rows of the data for each row of X, ties by index, and their distances, both (m, k).
 
@@ -146,28 +140,30 @@ class FittedSearch(Protocol):
 class RowSearch:
     """Search rows: by a kd-tree where neither they nor the new row have missing values, else every row in turn.
 
-    Exact either way, under the distance over shared columns, in memory O(n·p).
+    Exact either way, under the distance over shared columns, in memory O(n·p). Rows may lie in a file: the search is
+    prepared when the first row is searched for.
     """
 
-    tree: PointTree | None
-    incomplete: Points | None  # the rows, if some have missing values: then there is no tree
+    data: FloatArray
 
-    @property
-    def frame(self) -> Frame:
-        return self._points.frame if self.tree is None else self.tree.frame
+    @cached_property
+    def tree(self) -> PointTree | None:
+        """The tree; None if values are missing."""
+        rows = np.ascontiguousarray(self.data, dtype=np.float64)
+        return None if np.isnan(rows).any() else build_tree(rows)
 
     @cached_property
     def _points(self) -> Points:
-        """The rows for searches in turn; complete rows are prepared only when they are needed."""
-        return prepare_incomplete(self.rows()) if self.incomplete is None else self.incomplete
+        """The rows for searches in turn."""
+        return prepare_incomplete(np.ascontiguousarray(self.data, dtype=np.float64))
 
     @cached_property
     def _tiles_and_patterns(self) -> tuple[SearchArray, NDArray[np.uint64]]:
         return tiles_of(self._points.search), patterns_seen(self._points.exact)
 
     def rows(self) -> FloatArray:
-        """Return the rows that are searched; a search over these finds the same, to the last bit."""
-        return self.frame.leave(self._points.exact) if self.tree is None else self.tree.rows()
+        """Return the rows that are searched."""
+        return self.data
 
     def neighbors(self, k: int) -> tuple[IndexArray, FloatArray]:
         """Find for each row its k nearest other rows, ties in order of index, and their distances, both (n, k)."""
@@ -226,29 +222,9 @@ class RowSearch:
         return near, distances, equal
 
 
-@dataclass(frozen=True)
-class LazySearch:
-    """A `RowSearch` over rows that may lie in a file: built when the first new row is searched for."""
-
-    data: FloatArray
-
-    @cached_property
-    def _search(self) -> RowSearch:
-        return search_over(self.data)
-
-    def rows(self) -> FloatArray:
-        return self.data
-
-    def nearest_or_equal(self, X: FloatArray) -> tuple[IndexArray, FloatArray, BoolArray]:
-        return self._search.nearest_or_equal(X)
-
-
 def search_over(X: FloatArray) -> RowSearch:
     """Prepare rows for searches."""
-    rows = np.ascontiguousarray(X, dtype=np.float64)
-    if np.isnan(rows).any():
-        return RowSearch(None, prepare_incomplete(rows))
-    return RowSearch(build_tree(rows), None)
+    return RowSearch(np.ascontiguousarray(X, dtype=np.float64))
 
 
 def nearest_neighbors(X: FloatArray, k: int) -> tuple[IndexArray, FloatArray]:

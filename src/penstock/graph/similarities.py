@@ -144,18 +144,17 @@ def binary_knn_graph(X: FloatArray, q: int = 5) -> SparseMatrix:
     return _symmetrised(near, np.ones(distances.shape))
 
 
-def gaussian_graph(X: FloatArray, bandwidth: float | None = None) -> FloatArray:
+def gaussian_graph(X: FloatArray) -> FloatArray:
     """Compute the full Gaussian graph, dense: exp(−‖x_i − x_j‖²/2σ²), diagonal 0, then D^-½ S D^-½ (Kuang et al. 2012).
 
-    The paper uses it for SNMF. `bandwidth` is σ, in the unit of X; the paper does not give its value. By default it is
-    the median of the positive distances among (at most 2,000, evenly spaced) rows. Rows that share no column have
-    similarity 0. The matrix takes 8n² bytes, so more than 12,000 rows are refused.
+    The paper uses it for SNMF, and does not give σ. Here it is the median of the positive distances among (at most
+    2,000, evenly spaced) rows. Rows that share no column have similarity 0. The matrix takes 8n² bytes, so more than
+    12,000 rows are refused.
 
     >>> import numpy as np
-    >>> gaussian_graph(np.array([[0.0], [0.0], [9.0]]), bandwidth=1.0).round(3)
-    array([[0., 1., 0.],
-           [1., 0., 0.],
-           [0., 0., 0.]])
+    >>> gaussian_graph(np.array([[0.0], [9.0]]))
+    array([[0., 1.],
+           [1., 0.]])
     """
     n = len(X)
     if n > _LARGEST_DENSE:
@@ -163,20 +162,11 @@ def gaussian_graph(X: FloatArray, bandwidth: float | None = None) -> FloatArray:
             f"The full Gaussian graph of {n:,} rows would take {8e-9 * n * n:.1f} GB of memory; at most "
             f'{_LARGEST_DENSE:,} rows are allowed. Use the sparse self_tuning_graph (SNMF: graph="self_tuning").'
         )
-    if bandwidth is not None and not (np.isfinite(bandwidth) and bandwidth > 0):
-        raise ValueError(f"bandwidth must be a positive number, but is {bandwidth!r}.")
-    if np.isnan(X).any():
-        points = prepare_incomplete(X)
-        frame, rows = points.frame, points.exact
-    else:
-        frame = plain_frame(X)
-        rows = frame.scale(X)
-    sigma = 1.0 if bandwidth is None else float(np.ldexp(bandwidth, -frame.exponent))
-    if bandwidth is None:
-        sample = rows[:: -(-len(rows) // 2000)]
-        distances = _distances(sample, 0, len(sample))
-        positive = distances[(distances > 0) & (distances < np.inf)]
-        sigma = float(np.median(positive)) if len(positive) else 1.0
+    rows = prepare_incomplete(X).exact if np.isnan(X).any() else plain_frame(X).scale(X)
+    sample = rows[:: -(-len(rows) // 2000)]
+    distances = _distances(sample, 0, len(sample))
+    positive = distances[(distances > 0) & (distances < np.inf)]
+    sigma = float(np.median(positive)) if len(positive) else 1.0
     S = np.empty((n, n))
     for start in range(0, n, 512):
         ratio = _distances(rows, start, min(start + 512, n)) / max(sigma, 1e-150)

@@ -43,7 +43,7 @@ from penstock.detection import (
 from penstock.explain import Label, new_label_id, read_labels
 from penstock.io import ReadLog, Table, files_of, is_address
 from penstock.live.alarm_files import append_record
-from penstock.live.runtime import RefusedError
+from penstock.live.alarm_records import RefusedError
 from penstock.options import FitOptions, LookOptions, Option, described
 from penstock.project.compare import compare_sources
 from penstock.registry import did_you_mean

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from penstock.detection import Findings
+from penstock.live.alarm_records import RefusedError
 from penstock.live.options import AlarmRules, AssetOptions
-from penstock.live.runtime import RefusedError
 from penstock.project.compare import compared_in_words
 from penstock.project.folder import Project
 from penstock.project.notebook import notebook_json

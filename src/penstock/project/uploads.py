@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.live.runtime import RefusedError
+from penstock.live.alarm_records import RefusedError
 
 ENDINGS = (".csv", ".txt", ".tsv", ".dat", ".csv.gz", ".txt.gz", ".tsv.gz", ".parquet", ".xlsx", ".xls", ".xlsm")
 _LONGEST = 150  # bytes of a name

@@ -25,7 +25,7 @@ from penstock.factor import Coordinate, RowBlocks
 from penstock.factor.blocks import CHUNK, BlockCoupling, RowBlock, State, Work, cut_graph
 from penstock.factor.solve import BlockProblem, fit_by_blocks
 from penstock.factor.start import draw_seed, draws_from
-from penstock.graph.search import LazySearch
+from penstock.graph.search import RowSearch
 from penstock.graph.similarities import neighbor_mean
 from penstock.scale.cluster import Cluster
 from penstock.scale.plan import group_count
@@ -84,7 +84,7 @@ def fit_factors(
     places = [np.searchsorted(copies.kept, open_array(space / f"part-{part}" / "numbers.npy")) for part in parts]
     W = in_table_order(space / "weights.npy", places, executor.gather("W"))
     scores = in_table_order(space / "scores.npy", places, found)
-    model = FactorModel(copies, task.problem, Factors(W, H), LazySearch(rows), tree)
+    model = FactorModel(copies, task.problem, Factors(W, H), RowSearch(rows), tree)
     steps.install(model if keeps_files else model.in_memory(), outcome, complete=True)
     return np.asarray(scores)[copies.copy_of]
 

@@ -6,12 +6,12 @@ import math
 from heapq import heappush, heapreplace
 from math import sqrt
 from numbers import Real
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from penstock._parameters import Bounds, check_number, number, whole
+from penstock._parameters import Bounds, check_number, estimator, number, whole
 from penstock._types import BoolArray, FloatArray
 from penstock.storage import Fields, Record
 from penstock.thresholds.base import Threshold
@@ -135,6 +135,7 @@ class Fixed(Threshold):
         return np.full(len(values), self._value), values > self._value
 
 
+@estimator
 class MeanDeviation(Threshold):
     """Flag scores above mean + k·sd of all the scores that were not flagged before (Welford's recursion).
 
@@ -158,11 +159,8 @@ class MeanDeviation(Threshold):
     5.0
     """
 
-    def __init__(self, k: float = 3.0, min_scores: int = 50) -> None:
-        self.k = k
-        self.min_scores = min_scores
-
-    _bounds: ClassVar[Bounds] = {"k": number(0.0), "min_scores": whole(2)}
+    k: Annotated[float, number(0.0)] = 3.0
+    min_scores: Annotated[int, whole(2)] = 50
 
     def _fewest_scores(self) -> int:
         return self.min_scores
@@ -192,6 +190,7 @@ class MeanDeviation(Threshold):
         self._value = self._mean + self.k * sqrt(self._squares / self._count) if known else math.nan
 
 
+@estimator
 class TopN(Threshold):
     """Keep the N highest scores so far, in constant memory; flag a score that takes the place of another one.
 
@@ -211,8 +210,7 @@ class TopN(Threshold):
     (array([0, 4]), array([5., 5.]))
     """
 
-    def __init__(self, n: int = 100) -> None:
-        self.n = n
+    n: Annotated[int, whole(1)] = 100
 
     @property
     def positions(self) -> NDArray[np.int64]:
@@ -236,8 +234,6 @@ class TopN(Threshold):
         if len(listed) <= self.n:
             raise self._too_few(scores, self.n + 1)
         return midway(float(listed[-1]), float(listed[-2]))
-
-    _bounds: ClassVar[Bounds] = {"n": whole(1)}
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -5,18 +5,19 @@ from __future__ import annotations
 import math
 from collections import deque
 from math import isnan
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock._parameters import Bounds, check_share, check_switch, whole
+from penstock._parameters import check_share, estimator, whole
 from penstock._types import FloatArray
 from penstock.storage import LARGEST_WHOLE, Fields, Record, StorageError
 from penstock.thresholds.base import LARGEST, Threshold
 from penstock.thresholds.pareto import ParetoTail, fit_tail
 
 
+@estimator
 class PeaksOverThreshold(Threshold):
     """Flag scores that only a share `rate` of normal scores exceeds, also where `rate` is too small to count (SPOT).
 
@@ -72,19 +73,11 @@ class PeaksOverThreshold(Threshold):
     True
     """
 
-    def __init__(
-        self,
-        rate: float = 1e-3,
-        level: float = 0.98,
-        n_calibration: int = 1000,
-        max_peaks: int = 1000,
-        expect_alarms: bool = True,
-    ) -> None:
-        self.rate = rate
-        self.level = level
-        self.n_calibration = n_calibration
-        self.max_peaks = max_peaks
-        self.expect_alarms = expect_alarms
+    rate: Annotated[float, check_share] = 1e-3
+    level: Annotated[float, check_share] = 0.98
+    n_calibration: Annotated[int, whole(1)] = 1000
+    max_peaks: Annotated[int, whole(10)] = 1000
+    expect_alarms: bool = True
 
     @property
     def level_value(self) -> float:
@@ -93,14 +86,6 @@ class PeaksOverThreshold(Threshold):
     @property
     def tail(self) -> ParetoTail | None:
         return self._tail if self._begun else None
-
-    _bounds: ClassVar[Bounds] = {
-        "rate": check_share,
-        "level": check_share,
-        "n_calibration": whole(1),
-        "max_peaks": whole(10),
-        "expect_alarms": check_switch,
-    }
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -217,6 +202,7 @@ class PeaksOverThreshold(Threshold):
             self._tail = ParetoTail(gamma, sigma)
 
 
+@estimator
 class DriftingPeaks(PeaksOverThreshold):
     """`PeaksOverThreshold` of what a score has above the mean of the `depth` unflagged scores before it: DSPOT.
 
@@ -251,19 +237,7 @@ class DriftingPeaks(PeaksOverThreshold):
     True
     """
 
-    def __init__(
-        self,
-        rate: float = 1e-3,
-        level: float = 0.98,
-        n_calibration: int = 1000,
-        max_peaks: int = 1000,
-        expect_alarms: bool = True,
-        depth: int = 50,
-    ) -> None:
-        super().__init__(rate, level, n_calibration, max_peaks, expect_alarms)
-        self.depth = depth
-
-    _bounds: ClassVar[Bounds] = {"depth": whole(1)}
+    depth: Annotated[int, whole(1)] = 50
 
     def _fewest_scores(self) -> int:
         return self.depth + self.n_calibration

@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, insort
 from collections import deque
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from penstock._parameters import Bounds, check_share, check_switch, optional, whole
+from penstock._parameters import check_share, estimator, optional, whole
 from penstock.storage import Fields, Record
 from penstock.thresholds.base import Threshold, check_not_infinite
 
 _LOWEST_RATE = 1e-12  # no window is long enough for less
 
 
+@estimator
 class RollingQuantile(Threshold):
     """Flag about a given share of scores: those above the upper quantile of the last `window` scores.
 
@@ -46,12 +47,9 @@ class RollingQuantile(Threshold):
     7.0
     """
 
-    def __init__(self, rate: float = 0.01, window: int = 1000, min_scores: int | None = None) -> None:
-        self.rate = rate
-        self.window = window
-        self.min_scores = min_scores
-
-    _bounds: ClassVar[Bounds] = {"rate": check_share, "window": whole(1), "min_scores": optional(whole(1))}
+    rate: Annotated[float, check_share] = 0.01
+    window: Annotated[int, whole(1)] = 1000
+    min_scores: Annotated[int | None, optional(whole(1))] = None
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -118,6 +116,7 @@ def fewest_for(rate: float) -> int:
     return next(n + step for step in range(5) if most_above(n + step, rate) > 0 or step == 4)
 
 
+@estimator
 class ConformalPValue(RollingQuantile):
     """Flag a score whose conformal p-value, p = (1 + #{remembered scores ≥ it})/(1 + #remembered), is at most `rate`.
 
@@ -141,13 +140,7 @@ class ConformalPValue(RollingQuantile):
     (0.2, 0.1, 8.0)
     """
 
-    def __init__(
-        self, rate: float = 0.01, window: int = 1000, min_scores: int | None = None, learn_flagged: bool = True
-    ) -> None:
-        super().__init__(rate, window, min_scores)
-        self.learn_flagged = learn_flagged
-
-    _bounds: ClassVar[Bounds] = {"learn_flagged": check_switch}
+    learn_flagged: bool = True
 
     def p_value(self, score: float) -> float:
         """Return the p-value of a score among those remembered, without taking it in; NaN for NaN, and 1 among none."""
