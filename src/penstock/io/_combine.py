@@ -360,6 +360,7 @@ class Combined:
     units: Mapping[str, str]
     alignment: Alignment | None = None  # if tags were put on one clock; their values are then numbers or texts already
     tags: tuple[TagNote, ...] = ()
+    areas: Mapping[str, Sequence[str]] = field(default_factory=dict)  # the columns of each, if there are several
 
 
 def combine(
@@ -370,6 +371,13 @@ def combine(
     Tables whose stamps agree are joined on equal stamps. Others, and readings, are put on one clock.
     """
     areas = _appended(tables, log)
+    combined = _combine(areas, options, taken, plan, log)
+    return combined if len(areas) < 2 else replace(combined, areas={area.name: area.names for area in areas})
+
+
+def _combine(
+    areas: Sequence[Area], options: TimeOptions, taken: Collection[str], plan: JoinPlan, log: ReadLog
+) -> Combined:
     # A decimal comma if any has it: the numbers of the others have been read already.
     decimal = "," if any(isinstance(area, RawTable) and area.decimal == "," for area in areas) else "."
     units = {name: unit for area in areas for name, unit in area.units.items()}
@@ -393,7 +401,7 @@ def combine(
         stamped = [clock for clock in clocks if clock is not None]
         if plan.group is not None or plan.align.step == NONE or _are_of_one_clock(stamped):
             return _joined(raws, stamped, decimal, units, log)
-    readings = []
+    readings: list[TagReadings] = []
     for area, its in zip(areas, clocks, strict=True):
         used = () if its is None else its.columns
         names = [name for name in area.names if name not in used and plan.wanted(name)]

@@ -381,7 +381,7 @@ def has_decimal_comma(field: str) -> bool:
 
 _WITH_UNIT = re.compile(
     r"[+-]?(?:\d[\d.,]*|[.,]\d+)(?:[eE][+-]?\d+)?"
-    r"(?P<unit>\s?[^\d\s.,+*?](?:\D|(?<=[^\W\d_])[23](?!\d)){0,11})"  # such as m3/h
+    r"(?P<unit>\s?[^\d\s.,+*?-](?:\D|(?<=[^\W\d_])[23](?!\d)){0,11})"  # such as m3/h
 )
 
 

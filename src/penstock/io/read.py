@@ -419,6 +419,13 @@ def _made_of(
     if label is not None:
         label = label.set_axis(values.index)
     _check_numbers(values, complete, log)
+    for area, columns in combined.areas.items():
+        texts = [name for name in columns if name in values]
+        if texts and all(values[name].dtype != np.float64 for name in texts):
+            first = values[texts[0]].dropna()
+            said = f"{area} has no column of numbers, only text"
+            said = f"{said}, such as {quoted(first.iloc[0])}." if len(first) else f"{said}."
+            log.add("only text", said, len(texts), tuple(texts))
     if times is not None:
         if len(rows) > 1:
             if groups is None and combined.alignment is None:
@@ -567,7 +574,7 @@ def _note_sampling(times: pd.DatetimeIndex, rows: IndexArray, log: ReadLog, grou
     repeated = int((steps == 0).sum())
     if repeated:
         said = f"The time stamp of {counted(repeated, 'row')} is that of the row before; all rows are kept."
-        log.add("duplicate times", said, repeated, rows=_first(rows[1:][steps == 0]))
+        log.add("duplicate times", said, repeated, rows=_first(rows[1:][steps == 0]), doubt=2 * repeated > len(rows))
     seconds, steps = steps, steps[steps > 0]
     if len(steps) < 3:  # too few to say what is usual
         return

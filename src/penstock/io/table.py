@@ -25,7 +25,7 @@ DOUBTS = (
     "time without date", "dates carried on", "repeated stamps",
     "reset of the clock", "times out of bounds", "broken times", "times to come",
     "times that do not exist", "daylight saving", "mixed offsets", "short overlap", "encoding", "codes for missing?",
-    "text among numbers", "mixed text",
+    "only text", "text among numbers", "mixed text",
 )  # fmt: skip
 
 
