@@ -98,21 +98,16 @@ def find_clock(frame: pd.DataFrame, options: TimeOptions, taken: Collection[str]
     if several.share >= _ENOUGH:
         return clock(several, *columns)
     named = _named_like_time(free)
-    for name in named:
-        read = column_times(frame[name], options)
-        if read.share >= _ENOUGH:
-            return clock(read, name)
-    for name in free:
+    for name in [*named, *(name for name in free if name not in named)]:
         text = kinds[name] not in "iufbcmM"
-        if name not in named and (text or name == frame.columns[0]) and _may_be_unnamed_time(frame[name], form):
-            read = column_times(frame[name], options)
-            if read.share >= _NEARLY_ALL:
+        is_named, may_be = name in named, text or name == frame.columns[0]
+        if not is_named and not (may_be and _may_be_unnamed_time(frame[name], form)):
+            continue
+        read = column_times(frame[name], options)
+        if read.share >= (_ENOUGH if is_named else _NEARLY_ALL):
+            if not is_named:
                 log.add("time found", f"Column {quoted(name)} is taken as the time.", 1, (name,))
-                return clock(read, name)
-    if form is None and (leading := _leading_parts(frame[free])):
-        said = f"The time was put together of {in_columns(leading.values())}, taken as {listed(leading)}."
-        log.add("time found", said, len(leading), tuple(leading.values()))
-        return clock(times_of_parts({part: frame[name] for part, name in leading.items()}), *leading.values())
+            return clock(read, name)
     if form is not None:
         name = (named or free or list(frame.columns))[0]
         raise TableError(
@@ -120,7 +115,13 @@ def find_clock(frame: pd.DataFrame, options: TimeOptions, taken: Collection[str]
             f"{quoted(name)} {_first_unread(frame[name], column_times(frame[name], options))}. Name the column as "
             f"time, or correct the format."
         )
-    return _no_clock(frame, named, log)
+    leading = _leading_parts(frame[free])
+    if not leading:
+        return _no_clock(frame, named, log)
+    used = tuple(leading.values())
+    said = f"The time was put together of {in_columns(used)}, taken as {listed(leading)}."
+    log.add("time found", said, len(used), used)
+    return clock(times_of_parts({part: frame[name] for part, name in leading.items()}), *used)
 
 
 def _kinds(frame: pd.DataFrame) -> dict[Any, str]:

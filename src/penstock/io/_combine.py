@@ -32,10 +32,10 @@ from penstock.io._readings import (
     area_readings,
     check_common_period,
     long_readings,
-    merge_periods,
     microseconds,
     note_missing_times,
     order_of_readings,
+    refuse_same_tags,
     refuse_some_zones,
     shared_stamps,
     without_bad_readings,
@@ -186,6 +186,7 @@ def spread_tags(raw: RawTable, options: TimeOptions, taken: Collection[str], pla
     order = order_of_readings(codes, stamps)
     ordered_codes, ordered = (codes, stamps) if order is None else (codes[order], stamps[order])
     again, shared = shared_stamps(ordered_codes, ordered, len(tags))
+    refuse_same_tags(raw, codes, stamps)
     if again > 1 - _ONCE or not (columns.named or are_readings(codes, stamps, mostly_numbers(raw.frame[value]))):
         return raw
     raw = without_bad_readings(raw, {}, log, dict.fromkeys(columns.quality, value))
@@ -366,13 +367,12 @@ class Combined:
 def combine(
     tables: Sequence[Area], options: TimeOptions, taken: Collection[str], plan: JoinPlan, log: ReadLog
 ) -> Combined:
-    """Append tables with the same columns; join tables with different columns on their time; refuse a mixture.
+    """Join tables with different columns on their time; refuse those that share some.
 
     Tables whose stamps agree are joined on equal stamps. Others, and readings, are put on one clock.
     """
-    areas = _appended(tables, log)
-    combined = _combine(areas, options, taken, plan, log)
-    return combined if len(areas) < 2 else replace(combined, areas={area.name: area.names for area in areas})
+    combined = _combine(tables, options, taken, plan, log)
+    return combined if len(tables) < 2 else replace(combined, areas={area.name: area.names for area in tables})
 
 
 def _combine(
@@ -437,26 +437,23 @@ def _is_sparse(frame: pd.DataFrame, plan: JoinPlan) -> bool:
     return bool((filled.mean(axis=1) <= _FEW_FILLED).mean() >= _ONCE)
 
 
-def _appended(tables: Sequence[Area], log: ReadLog) -> list[Area]:
-    """Put tables with the same columns, and readings of the same tags in other periods, one after the other."""
-    groups: dict[frozenset[str], list[RawTable]] = {}
-    readings = [table for table in tables if isinstance(table, TagReadings)]
+def appended(tables: Sequence[RawTable], log: ReadLog) -> list[RawTable]:
+    """Put tables with the same columns, of one area, one after the other."""
+    groups: dict[tuple[str, frozenset[str]], list[RawTable]] = {}
     for table in tables:
-        if isinstance(table, RawTable):
-            groups.setdefault(frozenset(table.frame.columns), []).append(table)
-    areas: list[Area] = []
+        groups.setdefault((table.area, frozenset(table.names)), []).append(table)
+    areas = list[RawTable]()
     for group in groups.values():
         if len(group) == 1:
             areas.append(group[0])
             continue
-        said = f"{len(group)} files with the same columns were put one after the other."
-        log.add("appended files", said, len(group))
+        log.add("appended files", f"{len(group)} files with the same columns were put one after the other.", len(group))
         name = group[0].name if len(groups) == 1 else f"{group[0].name} and {len(group) - 1:,} more"
         decimal = "," if any(table.decimal == "," for table in group) else "."
         lengths = tuple(len(table.frame) for table in group)
         files = tuple(table.name for table in group)
         areas.append(replace(one_below_other(group, name), decimal=decimal, lengths=lengths, files=files))
-    return [*areas, *merge_periods(readings, log)]
+    return areas
 
 
 def _refuse_same_period(table: RawTable, clock: TableClock) -> None:

@@ -24,7 +24,6 @@ from penstock.io._readings import ValueOptions, pair_readings
 from penstock.io._row_values import (
     BOM,
     Columns,
-    LineError,
     Parsed,
     Quality,
     TableOptions,
@@ -159,7 +158,7 @@ def _cut_lines(lines: Sequence[bytes], separator: str, encoding: str, width: int
     """Return the fields of those lines that have as many as there are columns."""
     rows = []
     for line in lines:
-        with suppress(LineError):
+        with suppress(ValueError):
             rows.append(_split_line(line, separator, encoding))
     return [fields for fields in rows if len(fields) == width]
 
@@ -335,14 +334,14 @@ def _is_measured(column: pd.Series[Any], decimal: str | None) -> bool:
 
 
 def _split_line(line: bytes, delimiter: str, encoding: str = "utf-8") -> list[str]:
-    """Return the fields of a line; LineError if it is too long, in another encoding, or its quotes do not match."""
+    """Return the fields of a line; ValueError if it is too long, in another encoding, or its quotes do not match."""
     text = decoded(line, encoding)
     if '"' not in text:
         return text.split() if delimiter == " " else text.split(delimiter)
     try:
         return next(csv.reader([text], delimiter=delimiter, strict=True, skipinitialspace=True))
     except csv.Error as error:
-        raise LineError(f"its quotes do not match ({error})") from None
+        raise ValueError(f"its quotes do not match ({error})") from None
 
 
 def _with_point(field: str, decimal: str | None) -> str:
@@ -384,7 +383,7 @@ class CsvRows:
         layout, names = self.layout, self.layout.header
         try:
             fields = _clean_names(_split_line(line, layout.delimiter, layout.encoding))
-        except LineError:
+        except ValueError:
             return ""
         bare = [fields[0].removeprefix("#").strip(), *fields[1:]]
         if names is None or bare == list(names):
@@ -413,7 +412,7 @@ class CsvRows:
             try:
                 fields = self.fields(line)
                 numbers.append(self._numbers(line, fields))
-            except LineError as fault:
+            except ValueError as fault:
                 faults[number] = str(fault)
                 continue
             kept.append(fields)
@@ -433,10 +432,10 @@ class CsvRows:
         return Parsed(values, None if self.columns.time is None else times, sorted(faults.items()), texts)
 
     def fields(self, line: bytes) -> list[str]:
-        """Return the fields of a line; LineError unless there is one for each column."""
+        """Return the fields of a line; ValueError unless there is one for each column."""
         fields = _split_line(line, self.layout.delimiter, self.layout.encoding)
         if len(fields) != len(self.columns.names):
-            raise LineError(f"{len(fields)} fields instead of {len(self.columns.names)}")
+            raise ValueError(f"{len(fields)} fields instead of {len(self.columns.names)}")
         return fields
 
     def _numbers(self, line: bytes, fields: list[str]) -> list[float]:

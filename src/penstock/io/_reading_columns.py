@@ -22,7 +22,8 @@ _TAGS = (
     "tag", "tagname", "tag name", "tag id", "varname", "variable", "sensor", "sensor name", "sensor id", "signal",
     "point", "point name", "channel", "metric", "parameter", "item", "field", "measurement", "name", "file name",
     *("punkt", "punktname", "messstelle", "messpunkt", "kanal", "signalname", "variablenname", "pointid", "point id"),
-    *("tagid", "tagindex", "tag index", "variable name", "datapoint", "data point", "node", "nodeid", "node id", "etiqueta", "mesure", "_field"),
+    *("tagindex", "tag index"),
+    *("tagid", "variable name", "datapoint", "data point", "node", "nodeid", "node id", "etiqueta", "mesure", "_field"),
 )  # fmt: skip
 _VALUES = (
     *("value", "varvalue", "val", "reading", "tag value", "wert", "messwert", "valor", "valeur", "waarde", "valore"),

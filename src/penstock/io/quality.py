@@ -105,10 +105,8 @@ def is_quality(name: str, values: Any) -> bool:
     >>> is_quality("Status", ["run", "stop"]), is_quality("quality", [97.5, 98.1]), is_quality("level", [192, 0])
     (False, False, False)
     """
-    if not named_like_quality(name):
-        return False
-    if _SHORT.fullmatch(name.strip()):
-        return tells_quality(values)
+    if not named_like_quality(name) or _SHORT.fullmatch(name.strip()):
+        return named_like_quality(name) and tells_quality(values)
     different = _different(values)
     if not 0 < len(different) <= _MOST_WORDS:
         return False

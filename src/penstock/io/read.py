@@ -22,6 +22,7 @@ from penstock.io._combine import (
     Combined,
     JoinPlan,
     RawTable,
+    appended,
     combine,
     have_same_columns,
     one_below_other,
@@ -196,9 +197,10 @@ def read_table(
         if len(raws) == 1:
             check_orientation(raws[0], log)
         raws = [without_bad_readings(each, inputs.taken, log) for each in raws]
-        tables: list[Area] = list(raws) if inputs.label is not None or inputs.group is not None else []
-        if inputs.label is None and inputs.group is None:
-            raws = with_file_names(raws, clock)
+        is_spread = inputs.label is None and inputs.group is None
+        tables: list[Area] = [] if is_spread else [*appended(raws, log)]
+        if is_spread:
+            raws = appended(with_file_names(raws, clock), log)
             while raws:  # a long table is not kept beside its readings
                 area = spread_tags(raws.pop(0), clock, inputs.taken, joining, log)
                 pairs = None
@@ -345,37 +347,29 @@ class _InputOptions:
     group: str | None
 
     @property
-    def _kept_apart(self) -> dict[str, str]:
-        """Label and group by column."""
-        roles = ((self.group, "group"), (self.label, "label"))
-        return {name: role for name, role in roles if name is not None}
-
-    @property
-    def taken(self) -> set[str]:
+    def taken(self) -> set[Any]:
         """Columns that are not to be searched for the time."""
-        return {*(self.columns or ()), *self.exclude, *self._kept_apart}
+        return {*(self.columns or ()), *self.exclude, self.label, self.group} - {None}
 
     def check(self, known: Sequence[str], time: Sequence[str], source: str) -> None:
         """Raise for names that are no columns, and for columns that cannot be both."""
         label, group = (() if name is None else (name,) for name in (self.label, self.group))
-        options = {"time": time, "columns": self.columns or (), "exclude": self.exclude, "label": label, "group": group}
-        for parameter, names in options.items():
+        refuse_unknown(self.exclude, known, "exclude", source)
+        purposes = dict[str, str]()
+        uses = {"columns": self.columns or (), "group": group, "label": label, "time": time}
+        for parameter, names in uses.items():
+            purpose = "an input" if parameter == "columns" else f"the {parameter}"
             refuse_unknown(names, known, parameter, source)
-        roles = self._kept_apart | dict.fromkeys(time, "time")
-        for name in self.columns or ():
-            if name in roles:
-                raise TableError(f"Column {quoted(name)} cannot be an input and the {roles[name]}. Name it once.")
-        if self.columns is not None and len(set(self.columns)) < len(self.columns):
-            raise TableError(f"columns names a column twice: {listed(self.columns)}. Name each once.")
-        for role, names, others in (("label", label, time), ("group", group, (*time, *label))):
-            if names and names[0] in others:
-                name = names[0]
-                raise TableError(f"Column {quoted(name)} cannot be the {role} and the {roles[name]}. Name it once.")
+            for name in names:
+                if name in purposes:
+                    both = f"{purposes[name]} and {purpose}"
+                    raise TableError(f"Column {quoted(name)} cannot be {both}. Name it once.", parameter)
+                purposes[name] = purpose
 
     def reads(self, name: str, also: Collection[str]) -> bool:
         """Return whether a column is read at all, as an input, the label or for rules."""
         wanted = name not in self.exclude if self.columns is None else name in self.columns
-        return wanted or name in also or name in self._kept_apart
+        return wanted or name in also or name in (self.label, self.group)
 
     def choose(self, combined: Combined, also: Collection[str], source: str) -> list[str]:
         """Return the inputs, and the columns of `also`, which rules look at."""
