@@ -361,9 +361,12 @@ def _object(line: bytes) -> dict[str, Any]:
             json.dumps(value, ensure_ascii=False).encode()  # a half of a pair of surrogates is no text
     except UnicodeEncodeError:
         raise ValueError("a text in it is not valid Unicode") from None
-    except (json.JSONDecodeError, RecursionError, ValueError) as error:
-        reason = "a number has thousands of digits" if "int_max_str_digits" in str(error) else error
-        raise ValueError(f"not JSON ({reason})") from None
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise ValueError(f"not JSON ({error})") from None
+    except ValueError as error:
+        if "int_max_str_digits" in str(error):
+            raise ValueError("not JSON (a number has thousands of digits)") from None
+        raise
     if not isinstance(value, dict):
         raise ValueError("not a JSON object")
     return value

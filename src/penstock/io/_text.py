@@ -32,11 +32,12 @@ from penstock._types import FloatArray
 from penstock.io._clock import is_time_name, seems_time
 from penstock.io._combine import RawTable, own_names
 from penstock.io._encodings import UTF8, TextEncoding, find_encoding, marked_encoding
-from penstock.io._inner_lines import InnerLines, find_inner_lines
 from penstock.io._layout import (
     HEAD_BYTES,
     NUMBER,
+    InnerLines,
     TextLayout,
+    find_inner_lines,
     find_layout,
     is_enough,
     refuse_binary,

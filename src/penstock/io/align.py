@@ -39,8 +39,8 @@ from penstock.io._align_kernels import (
     receive_readings,
     sample_intervals,
 )
-from penstock.io.durations import parse_duration
 from penstock.io.table import TableError
+from penstock.io.times import parse_duration
 from penstock.storage import Record, StorageError
 
 _SECOND = 1_000_000  # microseconds

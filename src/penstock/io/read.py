@@ -361,6 +361,8 @@ class _InputOptions:
             purpose = "an input" if parameter == "columns" else f"the {parameter}"
             refuse_unknown(names, known, parameter, source)
             for name in names:
+                if purposes.get(name) == purpose:
+                    raise TableError(f"{parameter} names a column twice: {listed(names)}. Name each once.", parameter)
                 if name in purposes:
                     both = f"{purposes[name]} and {purpose}"
                     raise TableError(f"Column {quoted(name)} cannot be {both}. Name it once.", parameter)
