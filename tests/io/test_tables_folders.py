@@ -31,9 +31,7 @@ def test_partitions_of_dates_are_put_together_and_are_no_inputs(partitioned):
     assert table.names == ("flow", "head")
     assert list(table.time) == list(STAMPS)
     assert table.values["flow"].tolist() == plant()["flow"].tolist()
-    note = table.about("partitions")
-    assert note is not None
-    assert note.columns == ("year", "month", "day")
+    assert table.about("partitions").columns == ("year", "month", "day")
 
 
 @pytest.mark.parametrize(
@@ -53,7 +51,6 @@ def test_partitions_that_are_no_dates_become_a_column(tmp_path):
         (tmp_path / f"unit={unit}").mkdir()
         plant(seed=unit).to_csv(tmp_path / f"unit={unit}" / "data.csv", index=False)
     table = read_table(tmp_path, group="unit")
-    assert table.group is not None
     assert table.group.value_counts().to_dict() == {"1": 72, "2": 72}
     assert "unit" in read_table(tmp_path).names
     assert read_table(tmp_path).about("partitions") is not None
@@ -76,7 +73,6 @@ def test_tables_in_the_folder_itself_come_first(tmp_path):
     table = read_table(tmp_path)
     assert len(table.values) == 72
     note = table.about("other files")
-    assert note is not None
     assert "'old'" in note.message
 
 
@@ -143,9 +139,7 @@ def test_a_dict_of_tables_names_areas(tmp_path):
     table = read_table({"turbine": turbine, "generator": generator})
     assert table.names == ("turbine flow", "head", "generator flow", "current")
     assert table.source == "2 areas"
-    note = table.about("areas")
-    assert note is not None
-    assert note.columns == ("flow",)
+    assert table.about("areas").columns == ("flow",)
     same = read_table({"turbine": turbine, "generator": turbine})
     assert same.names == ("turbine flow", "turbine head", "generator flow", "generator head")
     assert len(same.values) == 72
