@@ -295,7 +295,6 @@ def _checked_tokens(text: str) -> list[_Token]:
 
 
 def _operand(token: _Token, *around: _Token) -> _Operand:
-    """Return what a token stands for. `around`: two tokens before it, itself, and one after it."""
     if token.kind == "number":
         number = float(token.value)
         if math.isinf(number):

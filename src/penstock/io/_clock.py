@@ -243,7 +243,6 @@ def plain_name(name: str) -> str:
 
 
 def is_time_name(name: str) -> bool:
-    """Return whether a column is called as times are."""
     return _time_name(name) in _TIME_NAMES
 
 
@@ -259,7 +258,6 @@ def _named_like_time(names: Iterable[str]) -> list[str]:
 
 
 def _date_and_clock(names: Iterable[str]) -> tuple[str, str] | None:
-    """Return a pair of columns with the names of a date and a time of day."""
     plain: dict[str, str] = {}
     for name in names:
         plain.setdefault(plain_name(name), name)
@@ -321,7 +319,6 @@ def seems_clock_alone(column: pd.Series[Any], *, beside_date: bool = False) -> b
 
 
 def _first_unread(column: pd.Series[Any], read: ColumnTimes) -> str:
-    """Say which value could not be read as a time."""
     unread = column.notna().to_numpy()
     if read.times is not None:
         unread = unread & np.isnat(read.times)

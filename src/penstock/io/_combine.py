@@ -139,7 +139,6 @@ def without_fillers(raw: RawTable, log: ReadLog) -> RawTable:
 
 
 def one_below_other(tables: Sequence[RawTable], name: str) -> RawTable:
-    """Return the rows of tables with the same columns as one table."""
     return replace(tables[0], name=name, frame=pd.concat([table.frame for table in tables], ignore_index=True))
 
 
@@ -505,7 +504,6 @@ def _are_of_one_clock(clocks: Sequence[TableClock]) -> bool:
 def _joined(
     tables: Sequence[RawTable], clocks: Sequence[TableClock], decimal: str, units: Mapping[str, str], log: ReadLog
 ) -> Combined:
-    """Join tables on equal stamps."""
     parts = [table.frame.drop(columns=list(clock.columns)) for table, clock in zip(tables, clocks, strict=True)]
     stamped = [_unique_stamps(table.name, clock) for table, clock in zip(tables, clocks, strict=True)]
     names = [table.name for table in tables]

@@ -298,7 +298,6 @@ def _reading_layout(
     options: TableOptions,
     log: ReadLog,
 ) -> tuple[Columns, TimeReader | None]:
-    """Return the columns of a stream in which each row is a reading."""
     if not options.readings:
         raise InputError(
             f"{log.source} has a row for each reading ({quoted(reading.tag)} and {quoted(reading.value)}). "
@@ -326,7 +325,6 @@ def _find_quality(names: Sequence[str], kept: pd.DataFrame, time: Collection[str
 
 
 def _is_measured(column: pd.Series[Any], decimal: str | None) -> bool:
-    """Return whether at least half of the values that are there are numbers."""
     if column.dtype.kind in "iufb":
         return True
     values = [_with_point(value, decimal) for value in column.dropna()]
@@ -452,7 +450,6 @@ class CsvRows:
         return [self._number(fields[place], column) for column, place in enumerate(self.columns.variables)]
 
     def _number(self, field: str, column: int) -> float:
-        """Return the number that a field of a variable spells."""
         if not field or field.strip() in self._missing.texts:
             return math.nan
         place = self.columns.variables[column]

@@ -246,7 +246,6 @@ def _are_dates(name: str, values: Iterable[str]) -> bool:
 
 
 def _read_file(path: Path, options: ReadOptions, log: ReadLog) -> list[RawTable]:
-    """Read the tables of one file."""
     name, most = path.name, options.max_bytes
     try:
         kind, size = kind_of_file(path), path.stat().st_size
@@ -495,7 +494,6 @@ class _Drain(io.RawIOBase):
 
 
 def is_in_memory(source: object) -> bool:
-    """Return whether this is a table rather than the path of one."""
     known = isinstance(source, pd.DataFrame | pd.Series | np.ndarray | Mapping)
     return known or hasattr(source, "to_pandas") or hasattr(source, "collect")
 

@@ -375,7 +375,6 @@ def decimal_sign(records: Iterable[list[str]]) -> str:
 
 
 def has_decimal_comma(field: str) -> bool:
-    """Return whether this is a number with a decimal comma, such as 1,5."""
     return re.fullmatch(r"[+-]?\d+,\d+([eE][+-]?\d+)?", field.strip()) is not None
 
 

@@ -94,7 +94,6 @@ class TagReadings:
         return cls(of_source, tuple(columns), codes, stamps, values, zone, time_name, words, units)
 
     def only(self, wanted: Collection[str]) -> TagReadings:
-        """Return the readings of some tags."""
         names = tuple(name for name in self.names if name in wanted)
         if names == self.names:
             return self
@@ -201,7 +200,6 @@ def area_readings(
 
 
 def note_missing_times(stamps: IntArray, source: str, log: ReadLog) -> None:
-    """Note rows whose time cannot be read."""
     without = int((stamps == _NO_TIME).sum())
     if without:
         said = f"{counted(without, 'row')} of {source} without a time stamp that can be read left out."
@@ -549,7 +547,6 @@ def _tag_notes(
 
 
 def _note_alignment(plan: Alignment, options: AlignOptions, tags: Sequence[TagNote], log: ReadLog) -> None:
-    """Say in words what was done."""
     known = sorted(tag.interval for tag in tags if tag.interval == tag.interval)
     if options.step == NONE:
         said = f"The {len(tags):,} tags have times of their own: each time is a row, and tags without a reading there"

@@ -89,7 +89,6 @@ class Quality:
     name: str = ""
 
     def bad(self, texts: Sequence[str | None]) -> BoolArray:
-        """Return which of these call a reading bad."""
         return is_bad([*self.known, *texts], self.name)[len(self.known) :]
 
 

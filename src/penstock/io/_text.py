@@ -147,7 +147,6 @@ class CleanBytes:
         return self._pending[:stop]
 
     def skip(self, count: int) -> None:
-        """Leave out so many bytes from the start of the head."""
         self._pending = self._pending[count:]
 
     def read(self, _size: int = -1) -> bytes:
@@ -299,7 +298,6 @@ def read_text(source: TextSource, options: TextOptions, log: ReadLog) -> list[Ra
 
 
 def _raw_chunks(source: TextSource) -> Iterator[bytes]:
-    """Yield the bytes as they are, at most as many as may be read."""
     with source.open() as file:
         size = 0
         while size <= source.max_bytes and (chunk := _read(file, source.name, _CHUNK)):
@@ -516,7 +514,6 @@ def _read_frame(source: TextSource, encoding: TextEncoding, layout: TextLayout) 
 
 @contextmanager
 def _rows(source: TextSource, encoding: TextEncoding, layout: TextLayout) -> Iterator[CleanBytes]:
-    """Open the text below the header."""
     with CleanBytes(source, encoding, layout.width, layout.separator) as stream:
         lines = stream.head().split(b"\n", layout.lines_above)[: layout.lines_above]
         stream.skip(sum(len(line) + 1 for line in lines))

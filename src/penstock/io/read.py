@@ -234,7 +234,6 @@ def read_table(
 
 
 def _names(value: str | Sequence[str] | None, option: str) -> tuple[str, ...]:
-    """Return the names given for an option: none, one or several."""
     names = (value,) if isinstance(value, str) else tuple(value or ())
     for name in names:
         if not isinstance(name, str):
@@ -394,7 +393,6 @@ def _made_of(
     fewest_rows: int,
     log: ReadLog,
 ) -> Table:
-    """Return the table of these columns, with rows in order of time."""
     frame, times = combined.frame, combined.clock.times
     _refuse_few_rows(len(frame), fewest_rows, log.source)
     groups = None if inputs.group is None else _Groups.of(frame[inputs.group], times, log)

@@ -315,7 +315,6 @@ class RowSource:
         return Batch(np.empty((0, 0)), [], None, faults) if faults else None
 
     def _count_blank(self) -> int:
-        """Return how many of the lines that come next are blank."""
         return next((at for at, line in enumerate(self._lines) if line.strip()), len(self._lines))
 
     def _fill(self) -> bool:
@@ -424,7 +423,6 @@ class RowSource:
         }
 
     def _malformed(self, reason: str) -> Batch:
-        """Pass over the first line and report it."""
         fault = self.fault(self._line + 1, reason)
         if self.strict:
             raise InputError(f"{fault} (--strict)")
