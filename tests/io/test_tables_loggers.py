@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import penstock
 from penstock.io import TimeReader, read_table
 
 TIMES = pd.date_range("2025-03-03", periods=300, freq="5min")
@@ -62,7 +63,8 @@ def test_excel_may_have_day_and_part_of_the_day_apart():
 
 
 def test_a_stamp_that_most_rows_share_is_a_doubt():
-    assert read_table({"Date": TIMES.strftime("%Y-%m-%d"), "flow": FLOW}).about("duplicate times").doubt
+    days = {"Date": TIMES.strftime("%Y-%m-%d"), "flow": FLOW}
+    assert "duplicate times" in [note.kind for note in penstock.look(days).doubts]
     twice = read_table({"Date": TIMES.repeat(2), "flow": FLOW.repeat(2)}).about("duplicate times")
     assert not twice.doubt
 
