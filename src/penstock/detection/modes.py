@@ -189,7 +189,7 @@ def _only_rule(spec: str, columns: Sequence[str]) -> tuple[str, RowRule]:
     except ParameterError as error:
         close = get_close_matches(spec, columns, n=1)
         hint = f" Did you mean {quoted(close[0])}?" if close else ""
-        said = f" cannot be {quoted(spec)}: it is not a column.{hint} As a {error}"
+        said = f" cannot be {quoted(spec)}: it is not a column.{hint} And the {error}"
         raise ParameterError("modes", said) from None
 
 
