@@ -22,7 +22,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 import penstock
-from penstock.io.align import ROUND_STEPS, AlignedTag, Alignment, align_readings, order_readings, tag_intervals
+from penstock.io.align import ROUND_STEPS, AlignedTag, Alignment, align_readings, tag_intervals
 
 Floats = NDArray[np.float64]
 SECOND = 1_000_000
@@ -108,7 +108,8 @@ def make_plant(name: str, seed: int, together: bool) -> Readings:
         codes.append(np.full(len(when), code))
         times.append(START + (when * SECOND).astype(np.int64))
         values.append(np.round(value, 3))
-    ordered = order_readings(np.concatenate(codes), np.concatenate(times), np.concatenate(values))
+    order = np.argsort(np.concatenate(times), kind="stable")
+    ordered = [np.concatenate(parts)[order] for parts in (codes, times, values)]
     names = [f"T{code:02d}" for code in range(len(each))]
     edges = START + int(begin * SECOND), START + int((begin + length) * SECOND)
     return Readings(names, *ordered, names[faulty], *edges)
@@ -167,16 +168,16 @@ def assess(plant: Readings, step_rule: str, hold_rule: str) -> dict[str, object]
         AlignedTag(name, int(np.median(sample)), HOLDS[hold_rule](sample, step))
         for name, sample in zip(plant.names, samples, strict=True)
     ]
-    found = align_readings(Alignment(step, tuple(tags)), plant.codes, plant.times, plant.values)
-    table = pd.DataFrame(found.rows.values, columns=plant.names)
-    table.insert(0, "time", found.rows.times.astype("M8[us]"))
+    rows, _ = align_readings(Alignment(step, tuple(tags)), plant.codes, plant.times, plant.values)
+    table = pd.DataFrame(rows.values, columns=plant.names)
+    table.insert(0, "time", rows.times.astype("M8[us]"))
     before = time.process_time()
     incidents = penstock.detect(table, most_explained=0).incident_table
     result: dict[str, object] = {
         "step": step / SECOND,
         "rows": len(table),
         "seconds": time.process_time() - before,
-        "missing": float(np.isnan(found.rows.values).mean()),
+        "missing": float(np.isnan(rows.values).mean()),
         "found": False,
         "begins": False,
         "named": False,

@@ -344,7 +344,7 @@ def errors_name(parameter: str) -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        if getattr(error, "parameter", None) is None:
+        if getattr(error, "parameter", None) in (None, "rule"):  # of which kind a rule is, only this place knows
             error.parameter = parameter  # type: ignore[attr-defined]
         raise
 

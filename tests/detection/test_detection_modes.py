@@ -15,7 +15,7 @@ from naive import modes as naive
 from strategies import examples
 
 from penstock import NSNMF, detect, fit_model, score
-from penstock.columns import RuleError
+from penstock._parameters import ParameterError
 from penstock.detection import make_detector
 from penstock.detection._periods import training_rows
 from penstock.detection.modes import _with_changes, plan_modes
@@ -100,11 +100,11 @@ def test_settling_for_ever_does_not_overflow():
         ({f"m{n}": f"power > {n}" for n in range(51)}, {}, TableError, "There are 51 modes, too many"),
         ("power > 5 or power > 5 or power > 5 or power > 5 or power > 5 or power > 5 or power > 5 or power > 5", {},
          TableError, "Write a short name before the rule"),
-        ("stat", {}, RuleError, "it is not a column. Did you mean 'state'?"),
-        ("running: power >", {}, RuleError, "a number, a text or a column is expected"),
-        (["a: power > 5", "b: power >"], {}, RuleError, "The rule cannot be read"),
-        ("power > high", {}, RuleError, "has no column 'high'"),
-        ("state > 'on'", {}, RuleError, "only equal or not"),
+        ("stat", {}, ParameterError, "it is not a column. Did you mean 'state'?"),
+        ("running: power >", {}, ParameterError, "a number, a text or a column is expected"),
+        (["a: power > 5", "b: power >"], {}, ParameterError, "rule cannot be read"),
+        ("power > high", {}, ParameterError, "has no column 'high'"),
+        ("state > 'on'", {}, ParameterError, "only equal or not"),
         ("power > 5", {"settle": pd.Timedelta("1h")}, TableError, "Give a number of rows instead"),
     ],
 )  # fmt: skip
@@ -187,7 +187,7 @@ def test_a_bare_word_is_a_column_if_the_source_has_it_whatever_the_inputs_are(dr
 def test_a_bare_word_means_for_new_data_what_it_meant_when_it_was_fitted():
     table = wanted()
     column = fit_model(table, modes="same: state == wanted", columns=NAMES, method="mean")
-    with pytest.raises(RuleError, match="no column 'wanted'"):
+    with pytest.raises(ParameterError, match="no column 'wanted'"):
         score(column, table.drop(columns="wanted"))
     text = fit_model(table, modes="running: state == on", columns=NAMES, method="mean")
     findings = score(text, table.assign(on="off"))

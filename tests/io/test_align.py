@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive.align import Reading, Tag, aligned, in_time
 
-from penstock.io.align import AlignedRows, AlignedTag, Aligner, Alignment, align_readings, order_readings
+from penstock.io.align import AlignedRows, AlignedTag, Aligner, Alignment, align_readings
 from penstock.storage import StorageError, state_from_bytes, state_to_bytes
 
 
@@ -35,6 +35,11 @@ def columns(readings: list[Reading]) -> tuple[np.ndarray, np.ndarray, np.ndarray
     return np.array(codes, dtype=np.int64), np.array(times, dtype=np.int64), np.array(values, dtype=np.float64)
 
 
+def in_order(readings: list[Reading]) -> list[np.ndarray]:
+    order = np.argsort([reading.time for reading in readings], kind="stable")
+    return [part[order] for part in columns(readings)]
+
+
 def assert_same_bits(one: list[AlignedRows], other: list[AlignedRows]) -> None:
     for field in ("times", "values"):
         first, second = (np.concatenate([getattr(part, field) for part in parts]) for parts in (one, other))
@@ -55,9 +60,9 @@ def assert_as_twin(rows: AlignedRows, expected: list[tuple[int, list[float]]]) -
 @given(streams())
 def test_rows_are_those_of_the_slow_twin(stream):
     alignment, readings = stream
-    found = align_readings(alignment, *order_readings(*columns(readings)))
-    assert_as_twin(found.rows, twin_of(alignment, readings))
-    assert (found.own + found.held == (~np.isnan(found.rows.values)).sum(axis=0)).all()
+    rows, shares = align_readings(alignment, *in_order(readings))
+    assert_as_twin(rows, twin_of(alignment, readings))
+    assert (shares.sum(axis=0) == (~np.isnan(rows.values)).sum(axis=0)).all()
 
 
 @given(streams(), st.integers(0, 80), st.data())
@@ -71,7 +76,7 @@ def test_any_cut_of_a_stream_gives_the_same_bits_also_through_a_saved_state(stre
     assert whole.newest_too_late == (None if not bad else (f"t{newest(bad).tag}", newest(bad).time))
     live = AlignedRows(*(np.concatenate([getattr(part, name) for part in at_once]) for name in ("times", "values")))
     assert_as_twin(live, twin_of(alignment, good))
-    assert_same_bits([live], [align_readings(alignment, *order_readings(*columns(good))).rows])
+    assert_same_bits([live], [align_readings(alignment, *in_order(good))[0]])
     cut, parts, first = Aligner(alignment, late), [], 0
     while first < len(codes):
         stop = first + data.draw(st.integers(1, 20))
@@ -92,51 +97,33 @@ def newest(readings: list[Reading]) -> Reading:
 def test_what_waits_is_bounded_and_the_bound_gives_the_same_bits_for_any_cut(stream, most, size):
     alignment, readings = stream
     codes, times, values = columns(readings)
-    whole, cut = (Aligner(alignment, 50, most_waiting=most) for _ in range(2))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("penstock.io.align._MOST_WAITING", most)
+        patch.setattr("penstock.io.align._FIRST_WAITING", most)
+        check_bounded(Aligner(alignment, 50), Aligner(alignment, 50), (codes, times, values), most, size)
+
+
+def check_bounded(whole, cut, readings, most, size):
+    codes, times, values = readings
     at_once = [whole.take(codes, times, values)]
     assert whole.waiting <= most
     parts = [cut.take(*(part[i : i + size] for part in (codes, times, values))) for i in range(0, len(codes), size)]
     assert_same_bits([*at_once, whole.finish()], [*parts, cut.finish()])
-    assert (whole.closed_early, whole.too_late) == (cut.closed_early, cut.too_late)
-
-
-def test_more_readings_than_may_wait_close_the_oldest_step_and_are_counted():
-    aligner = Aligner(Alignment(10, (AlignedTag("a", 0, 0),)), late=1000, most_waiting=2)
-    rows = aligner.take([0, 0, 0], [0, 10, 20], [1.0, 2.0, 3.0])
-    assert (rows.times.tolist(), aligner.closed_early, aligner.waiting) == ([0], 1, 2)
+    assert whole.too_late == cut.too_late
 
 
 def test_the_mean_of_equal_readings_is_that_reading():
     codes, times = np.zeros(9, dtype=np.int64), np.arange(9)
-    rows = align_readings(Alignment(3, (AlignedTag("a", 1, 0),)), codes, times, np.full(9, 0.1)).rows
+    rows = align_readings(Alignment(3, (AlignedTag("a", 1, 0),)), codes, times, np.full(9, 0.1))[0]
     assert rows.values.ravel().tolist() == [0.1, 0.1, 0.1]
 
 
 def test_a_bad_reading_ends_what_is_held_and_a_step_of_held_values_is_no_row():
     clock = Alignment(10, (AlignedTag("fast", 10, 0), AlignedTag("slow", 50, 1000)))
     codes, times = np.array([0, 1, 0, 1, 0]), np.array([0, 1, 10, 15, 50])
-    rows = align_readings(clock, codes, times, np.array([1.0, 5.0, 2.0, np.nan, 3.0])).rows
+    rows = align_readings(clock, codes, times, np.array([1.0, 5.0, 2.0, np.nan, 3.0]))[0]
     assert rows.times.tolist() == [0, 10, 50]
     np.testing.assert_array_equal(rows.values, [[1, 5], [2, np.nan], [3, np.nan]])
-
-
-def test_time_that_passes_without_readings_closes_steps():
-    aligner = Aligner(Alignment(10, (AlignedTag("a", 10, 0),)), late=5)
-    assert len(aligner.take([0], [3], [1.0])) == 0
-    assert len(aligner.advance(14)) == 0
-    assert aligner.advance(15).times.tolist() == [0]
-    assert len(aligner.take([0], [9], [1.0])) == 0
-    assert aligner.too_late == 1
-
-
-@pytest.mark.parametrize(
-    "readings", [([1], [0], [1.0]), ([-1], [0], [1.0]), ([0], [2**62], [1.0]), ([0, 0], [0], [1.0])]
-)
-def test_readings_that_cannot_be_are_refused(readings):
-    aligner = Aligner(Alignment(10, (AlignedTag("a", 10, 0),)))
-    with pytest.raises(ValueError):  # noqa: PT011
-        aligner.take(*readings)
-    assert aligner.waiting == 0
 
 
 @pytest.mark.parametrize(
@@ -159,7 +146,7 @@ def test_alignments_that_cannot_be_are_refused(wrong):
     [
         ("late", -1), ("rows", 2.0), ("marks", np.zeros(7, dtype=np.int64)), ("codes", np.array([5])), ("more", 1),
         ("times", np.array([2**62])), ("values", np.zeros(3)), ("last_values", np.zeros(3)), ("alignment", None),
-        ("shares", np.full((2, 1), 9)), ("most_waiting", 0), ("last_times", np.zeros(1)),
+        ("shares", np.full((2, 1), 9)), ("last_times", np.zeros(1)),
     ],
 )  # fmt: skip
 def test_states_that_do_not_fit_are_refused(field, value):

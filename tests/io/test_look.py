@@ -84,7 +84,6 @@ def shown(arguments: list[str], capfd: pytest.CaptureFixture[str], code: int = 0
 )
 def test_the_time_is_said_in_words(form: str, how: str | None, tmp_path: Path) -> None:
     data = look_at(form, tmp_path)
-    assert data.time is not None
     assert how is None or data.time.how == how
     assert data.time.step == pytest.approx(60, abs=1e-3)  # days of Excel have few digits
     assert len(data.tags) == 15

@@ -50,7 +50,6 @@ def test_the_only_table_of_a_database_is_read(address):
     table = read_table(address)
     assert table.names == ("flow", "head", "running", "remark")
     assert table.time_name == "stamp"
-    assert table.time is not None
     assert str(table.time[1]) == "2024-05-01 00:01:00"
     assert np.flatnonzero(table.values["head"].isna()).tolist() == [7]
     assert table.source == address.removeprefix("sql:")
@@ -218,7 +217,6 @@ def test_postgresql_for_real():
         )
     address = f"sql:{POSTGRES}"
     table = read_table(address, query="select * from penstock_test where state like '%k%' order by stamp")
-    assert table.time is not None
     assert str(table.time.tz) == "UTC"
     assert table.time[0].isoformat() == "2024-03-30T19:00:00+00:00"
     assert table.values["level"].iloc[:2].tolist() == [0.125, 1.125]

@@ -8,13 +8,9 @@ import hostile_tables
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from strategies import examples
 
 from penstock._messages import spelled_by
 from penstock.io import Table, TableError, read_table
-from penstock.io._text import refuse_ragged
 
 DRESSED = hostile_tables.dressed()
 
@@ -429,23 +425,6 @@ def test_strict_refuses_to_change_anything(write, text):
 def test_strict_leaves_a_sound_table_alone(write):
     table = read_table(write(hostile_tables.written(";", ",")), strict=True)
     assert not any(note.changed for note in table.notes)
-
-
-fields = st.sampled_from(["", "1", "x y", '"a,b"', '"a""b"', '"line\nbreak"', "2.5"])
-
-
-@given(st.lists(st.lists(fields, min_size=2, max_size=4), min_size=1, max_size=12), st.integers(1, 30), st.booleans())
-@examples(200)
-def test_ragged_lines_are_found_in_pieces_of_any_size(rows, size, final_end):
-    text = "\n".join(",".join(row) for row in rows) + ("\n" if final_end else "")
-    content = text.encode()
-    chunks = [content[at : at + size] for at in range(0, len(content), size)]
-    fit = all(len(row) == 3 for row in rows)
-    if fit:
-        refuse_ragged(chunks, ",", 3, "plant.csv", 0)
-    else:
-        with pytest.raises(TableError, match=r"where the table has 3 columns"):
-            refuse_ragged(chunks, ",", 3, "plant.csv", 0)
 
 
 def eastman(rows: int = 1000, columns: int = 52) -> tuple[str, np.ndarray]:

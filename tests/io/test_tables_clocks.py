@@ -106,7 +106,7 @@ def test_a_long_text_in_pieces_is_read_as_it_is_whole(tmp_path, monkeypatch):
         whole = read_table(path)
         with monkeypatch.context() as patch:
             patch.setattr(_text, "_LONG", 1000)
-            patch.setattr(_text, "PIECE", 101)
+            patch.setattr(_text, "_PIECE", 101)
             pieces = read_table(path)
         pd.testing.assert_frame_equal(whole.values, pieces.values)
         assert whole.time.equals(pieces.time)
@@ -117,7 +117,7 @@ def test_a_long_text_in_pieces_is_read_as_it_is_whole(tmp_path, monkeypatch):
 
 def test_what_cannot_be_read_in_pieces_is_read_whole(tmp_path, monkeypatch):
     monkeypatch.setattr(_text, "_LONG", 1000)
-    monkeypatch.setattr(_text, "PIECE", 101)
+    monkeypatch.setattr(_text, "_PIECE", 101)
     long = long_of(A, B).assign(value=lambda frame: frame["value"].astype(str))
     long.loc[1500, "value"] = "I/O Timeout"
     long.loc[1700, "time"] = None

@@ -131,9 +131,7 @@ def test_thousands_are_known_from_numbers_below_thousand(read: Callable[..., Tab
     assert (frame < 1000).to_numpy().any()
     table = read(csv(written("%d.%m.%Y %H:%M"), frame, separator=";", form=grouped))
     assert is_plant(table, frame)
-    note = table.about("thousands")
-    assert note is not None
-    assert note.doubt
+    assert table.about("thousands").doubt
     as_decimals = read(csv(written("%d.%m.%Y %H:%M"), frame, separator=";", form=grouped), decimal=".")
     assert as_decimals.about("thousands") is None
     assert as_decimals.values["TT12"].max() < 1000
@@ -226,9 +224,7 @@ def test_a_letter_after_each_number_is_its_quality(read: Callable[..., Table]) -
     rows = zip(STAMPS, PLANT["flow"], PLANT["TT12"], is_bad, strict=True)
     table = read("time,flow,TT12\n" + "\n".join(f"{t},{v} {'B' if bad else 'G'},{hot} m3/h" for t, v, hot, bad in rows))
     assert is_plant(table, PLANT.assign(flow=PLANT["flow"].mask(is_bad)))
-    note = table.about("marked as bad")
-    assert note is not None
-    assert note.count == 10
+    assert table.about("marked as bad").count == 10
 
 
 def test_influx_has_a_tag_for_each_field_of_each_measurement(read: Callable[..., Table]) -> None:
@@ -249,13 +245,10 @@ def fast(stamps: str) -> pd.DataFrame:
 def test_rows_finer_than_their_stamps_are_put_apart(stamps: str) -> None:
     frame = fast(stamps)
     table = read_table(frame.reset_index(drop=True))
-    assert table.time is not None
     steps = np.diff(table.time.asi8) / 1e6
     assert (steps == 20).all()
     assert (np.abs(table.time - frame.index) <= pd.Timedelta("60s")).all()
-    note = table.about("repeated stamps")
-    assert note is not None
-    assert note.doubt
+    assert table.about("repeated stamps").doubt
 
 
 def test_rows_of_two_machines_are_not_put_apart() -> None:
@@ -265,7 +258,6 @@ def test_rows_of_two_machines_are_not_put_apart() -> None:
     assert table.time is not None
     assert list(table.time) == list(both["time"])
     note = table.about("repeated stamps")
-    assert note is not None
     assert "group" in note.message
     assert read_table(pd.concat([one, one])).about("repeated stamps") is None
 
@@ -331,7 +323,6 @@ def test_what_counts_up_without_a_date_is_said(read: Callable[..., Table]) -> No
     ):
         table = read(csv(times, head=head))
         note = table.about("time without date")
-        assert note is not None
         assert note.columns == (head,)
         assert note.doubt
 

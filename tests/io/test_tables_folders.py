@@ -6,9 +6,6 @@ import pytest
 
 import penstock
 from penstock.io import TableError, read_table
-from penstock.io._files import ReadOptions, read_files
-from penstock.io._text import TextOptions
-from penstock.io.table import ReadLog
 
 STAMPS = pd.date_range("2025-03-10", periods=72, freq="h")
 
@@ -34,9 +31,7 @@ def test_partitions_of_dates_are_put_together_and_are_no_inputs(partitioned):
     assert table.names == ("flow", "head")
     assert list(table.time) == list(STAMPS)
     assert table.values["flow"].tolist() == plant()["flow"].tolist()
-    note = table.about("partitions")
-    assert note is not None
-    assert note.columns == ("year", "month", "day")
+    assert table.about("partitions").columns == ("year", "month", "day")
 
 
 @pytest.mark.parametrize(
@@ -56,7 +51,6 @@ def test_partitions_that_are_no_dates_become_a_column(tmp_path):
         (tmp_path / f"unit={unit}").mkdir()
         plant(seed=unit).to_csv(tmp_path / f"unit={unit}" / "data.csv", index=False)
     table = read_table(tmp_path, group="unit")
-    assert table.group is not None
     assert table.group.value_counts().to_dict() == {"1": 72, "2": 72}
     assert "unit" in read_table(tmp_path).names
     assert read_table(tmp_path).about("partitions") is not None
@@ -79,7 +73,6 @@ def test_tables_in_the_folder_itself_come_first(tmp_path):
     table = read_table(tmp_path)
     assert len(table.values) == 72
     note = table.about("other files")
-    assert note is not None
     assert "'old'" in note.message
 
 
@@ -123,39 +116,6 @@ def test_values_of_all_files_are_counted(tmp_path):
     assert caught.value.parameter == "max_bytes"
 
 
-VARIANTS = {
-    "the same": "2024-01-01 {n:02}:00,{n}.5,ok",
-    "text among numbers": "2024-01-01 {n:02}:00,Bad,ok",
-    "missing": "2024-01-01 {n:02}:00,,",
-    "quotes": '2024-01-01 {n:02}:00,{n}.5,"a, b"',
-    "blanks": "2024-01-01 {n:02}:00, {n}.5, ok",
-    "blank lines": "2024-01-01 {n:02}:00,{n}.5,ok\n",
-    "whole numbers": "2024-01-01 {n:02}:00,{n},ok",
-    "letters": "2024-01-01 {n:02}:00,{n}.5,läuft",
-}
-
-
-@pytest.mark.parametrize("order", range(6))
-def test_small_files_read_together_are_as_read_one_by_one(tmp_path, order):
-    names = list(np.random.default_rng(order).permutation(list(VARIANTS))) + ["the same"] * 3
-    for number, name in enumerate(names):
-        rows = [VARIANTS[name].format(n=n) for n in range(1, 6)]
-        end = ("\n", "\r\n", "")[number % 3]
-        (tmp_path / f"part-{number}.csv").write_bytes(("\n".join(["time,flow,state", *rows]) + end).encode())
-    options = ReadOptions(TextOptions(), None, 2**30)
-    paths = [tmp_path / f"part-{number}.csv" for number in range(len(names))]
-    together = read_files(paths, options, ReadLog("the folder"))
-    alone = [read_files([path], options, ReadLog("the folder"))[0] for path in paths]
-    assert [table.name for table in together] == [path.name for path in paths]
-    for one, other in zip(together, alone, strict=True):
-        texts = [each.frame.astype(str).replace("nan", "").reset_index(drop=True) for each in (one, other)]
-        for name in one.frame.columns:
-            numbers = [pd.to_numeric(text[name], errors="coerce") for text in texts]
-            left, right = (text[name].where(number.isna(), "") for text, number in zip(texts, numbers, strict=True))
-            assert left.tolist() == right.tolist()
-            np.testing.assert_array_equal(numbers[0], numbers[1])
-
-
 def test_a_wrong_line_in_one_of_many_files_is_found(tmp_path):
     for number in range(20):
         extra = ",9" if number == 13 else ""
@@ -179,9 +139,7 @@ def test_a_dict_of_tables_names_areas(tmp_path):
     table = read_table({"turbine": turbine, "generator": generator})
     assert table.names == ("turbine flow", "head", "generator flow", "current")
     assert table.source == "2 areas"
-    note = table.about("areas")
-    assert note is not None
-    assert note.columns == ("flow",)
+    assert table.about("areas").columns == ("flow",)
     same = read_table({"turbine": turbine, "generator": turbine})
     assert same.names == ("turbine flow", "turbine head", "generator flow", "generator head")
     assert len(same.values) == 72

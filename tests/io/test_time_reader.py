@@ -49,7 +49,6 @@ def test_a_reader_reads_each_stamp_as_the_table_does(stamps, date, clock):
     texts = [stamp.strftime(form) for stamp in stamps]
     options = TimeOptions(day_first=not date.startswith("%m"))
     reader = TimeReader.learn(texts, options)
-    assert reader is not None
     saved = TimeReader.restore(json.loads(json.dumps(reader.state())))
     expected = [np.datetime64(read_stamp(text, form), "us").astype(np.int64) / 1e6 for text in texts]
     np.testing.assert_array_equal(saved.seconds(texts), expected)

@@ -144,7 +144,7 @@ def plain_errors(context: typer.Context, place: str = "") -> Iterator[None]:
         said = str(error) if error.strerror is None else f"{error.strerror}."
         file = f"{error.filename}: " if error.strerror is not None and error.filename else ""
         raise CommandError(f"{place}{file}{said}") from None
-    except ValueError as error:  # TableError, RuleError and StorageError are such
+    except ValueError as error:  # TableError, ParameterError and StorageError are such
         message = str(error)
         parameter = getattr(error, "parameter", None)
         if parameter in {each.name for each in context.command.params}:

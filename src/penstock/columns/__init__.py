@@ -17,11 +17,11 @@ from penstock.columns.choose import (
     give_roles,
 )
 from penstock.columns.roles import ROLES, InputRole, count_roles, read_roles
-from penstock.columns.rules import RowRule, RuleError, parse_rule, quote_name, quote_text
+from penstock.columns.rules import RowRule, parse_rule, quote_name, quote_text
 from penstock.columns.times import order_to_stamp
 
 __all__ = [
     "A_DRIVER", "BY_NAME", "LIKE_A_COUNTER", "LIKE_A_LABEL", "ROLES", "ColumnReport", "Encoding", "InputChoice",
-    "InputRole", "LeftOut", "RowRule", "RuleError", "check_columns", "choose_inputs", "count_roles", "give_roles",
+    "InputRole", "LeftOut", "RowRule", "check_columns", "choose_inputs", "count_roles", "give_roles",
     "order_to_stamp", "parse_rule", "quote_name", "quote_text", "read_roles",
 ]  # fmt: skip

@@ -23,6 +23,7 @@ import pandas as pd
 from pandas.arrays import BooleanArray
 
 from penstock._messages import quoted
+from penstock._parameters import ParameterError
 from penstock._types import BoolArray
 from penstock.columns.times import order_to_stamp
 from penstock.io import Table, TableError, refuse_unknown
@@ -30,18 +31,6 @@ from penstock.io import Table, TableError, refuse_unknown
 _MOST_CHARACTERS = 2000
 _MOST_LEVELS = 50  # of parentheses and negations
 _SHOWN = 30  # characters before the place of an error
-
-
-class RuleError(ValueError):
-    """A rule that cannot be read, or does not fit the table.
-
-    message : where and why.
-    position : the character where it was noticed, from 0, if the text is wrong.
-    """
-
-    def __init__(self, message: str, position: int | None = None) -> None:
-        super().__init__(message)
-        self.position = position
 
 
 @dataclass(frozen=True)
@@ -100,7 +89,7 @@ class RowRule:
     def truth(self, table: Table) -> tuple[BoolArray, BoolArray]:
         """Return the rows for which the rule is true, and those for which a missing reading leaves it open.
 
-        Raises RuleError: if the rule does not fit the table.
+        Raises ParameterError: if the rule does not fit the table.
         """
         found = _evaluate(self._tree, self._operands, table)
         return found.to_numpy(dtype=np.bool_, na_value=False), found.isna()
@@ -120,7 +109,7 @@ def parse_rule(text: str) -> RowRule:
 
     text : at most 2,000 characters, with at most 50 nested parentheses and negations.
 
-    Raises RuleError: with the place and what was expected there.
+    Raises ParameterError: with the place and what was expected there.
 
     >>> from penstock.io import read_table
     >>> plant = pd.DataFrame({"power [MW]": [2.0, 30.0, np.nan, 70.0], "state": ["off", "on", "on", None]})
@@ -134,7 +123,7 @@ def parse_rule(text: str) -> RowRule:
     5 < power <= 60 and not (state == off or oil is not missing)
     >>> parse_rule("power >")
     Traceback (most recent call last):
-    penstock.columns.rules.RuleError: The rule cannot be read: after 'power >' a number, a text or a column is
+    penstock._parameters.ParameterError: rule cannot be read: after 'power >' a number, a text or a column is
     expected, but the rule ends.
     """
     _check_length(text)
@@ -196,7 +185,7 @@ def _written(operand: _Operand) -> str:
 
 def _check_length(text: str) -> None:
     if len(text) > _MOST_CHARACTERS:
-        raise RuleError(f"A rule may have {_MOST_CHARACTERS:,} characters, written out; this one has {len(text):,}.")
+        raise _wrong(f"A rule may have {_MOST_CHARACTERS:,} characters, written out; this one has {len(text):,}.")
 
 
 # Tokens: a text is split, and the order of tokens is checked, so that an error names its place.
@@ -306,11 +295,10 @@ def _checked_tokens(text: str) -> list[_Token]:
 
 
 def _operand(token: _Token, *around: _Token) -> _Operand:
-    """Return what a token stands for. `around`: two tokens before it, itself, and one after it."""
     if token.kind == "number":
         number = float(token.value)
         if math.isinf(number):
-            raise RuleError(f"The number {token.value:.30} in the rule is too large.", token.start)
+            raise _wrong(f"The number {token.value:.30} in the rule is too large.")
         return number
     if token.kind == "text":
         return token.value
@@ -319,11 +307,15 @@ def _operand(token: _Token, *around: _Token) -> _Operand:
     return _Name(token.value, token.kind == "name", token.kind == "word" and compared and after.kind != "compare")
 
 
-def _unreadable(text: str, position: int, complaint: str) -> RuleError:
+def _wrong(said: object) -> ParameterError:
+    return ParameterError("rule", f": {said}")
+
+
+def _unreadable(text: str, position: int, complaint: str) -> ParameterError:
     before = text[:position].strip()
     shown = "…" + before[-_SHOWN:] if len(before) > _SHOWN else before
     place = f"after {quoted(shown)}" if before else "at its beginning"
-    return RuleError(f"The rule cannot be read: {place} {complaint}.", position)
+    return ParameterError("rule", f" cannot be read: {place} {complaint}.")
 
 
 # Evaluation: the nodes of the tree that are allowed, and comparisons.
@@ -355,7 +347,7 @@ def _evaluate(node: ast.expr, operands: tuple[_Operand, ...], table: Table) -> B
                 sides.append(_side(operands[int(each.id[1:])], sides[-1] if sides else None, table))
             signs = [_SIGNS[type(op)] for op in ops]
             return reduce(operator.and_, map(_compare, sides[:-1], signs, sides[1:]))
-    raise RuleError(f"A rule cannot hold {type(node).__name__}.")  # pragma: no cover - the tokens do not allow it
+    raise _wrong(f"A rule cannot hold {type(node).__name__}.")  # pragma: no cover - the tokens do not allow it
 
 
 def _side(operand: _Operand, before: _Side | None, table: Table) -> _Side:
@@ -372,11 +364,11 @@ def _side(operand: _Operand, before: _Side | None, table: Table) -> _Side:
     if operand.maybe_text and not (isinstance(before, pd.Series) and before.dtype.kind == "f"):
         return operand.name
     if is_time:
-        raise RuleError(f"{table.source} has no time to compare with, nor a column 'time'.")
+        raise _wrong(f"{table.source} has no time to compare with, nor a column 'time'.")
     try:
         refuse_unknown([operand.name], table.names, "part of a rule", table.source)
     except TableError as error:
-        raise RuleError(str(error)) from None
+        raise _wrong(error) from None
     raise AssertionError("an unknown name is refused")  # pragma: no cover
 
 
@@ -388,11 +380,11 @@ def _compare(left: _Side, sign: str, right: _Side) -> BooleanArray:
     if isinstance(left, pd.DatetimeIndex):
         if not isinstance(right, str):
             stamps = "'2024-05-31' or '2024-05-31 14:30'"
-            raise RuleError(f"The time is compared with a time stamp in quotes, such as {stamps}.")
+            raise _wrong(f"The time is compared with a time stamp in quotes, such as {stamps}.")
         try:
             before, after = order_to_stamp(left, right)
         except ValueError as error:
-            raise RuleError(str(error)) from None
+            raise _wrong(error) from None
         return _known(meaning(after.astype(np.int8) - before.astype(np.int8), 0))
     assert isinstance(left, pd.Series)
     assert not isinstance(right, pd.DatetimeIndex)
@@ -421,13 +413,13 @@ def _check_alike(left: pd.Series[Any], sign: str, right: float | str | pd.Series
     name, numbers = quoted(str(left.name)), left.dtype.kind == "f"
     if isinstance(right, pd.Series) and numbers != (right.dtype.kind == "f"):
         first, second = (left, right) if numbers else (right, left)
-        raise RuleError(
+        raise _wrong(
             f"Column {quoted(str(first.name))} holds numbers, but column {quoted(str(second.name))} holds text."
         )
     if numbers and isinstance(right, str):
-        raise RuleError(f"Column {name} holds numbers, but {quoted(right)} is a text.")
+        raise _wrong(f"Column {name} holds numbers, but {quoted(right)} is a text.")
     if not numbers and isinstance(right, float):
         shown = _written(right)
-        raise RuleError(f"Column {name} holds text, but {shown} is a number. Write '{shown}' in quotes.")
+        raise _wrong(f"Column {name} holds text, but {shown} is a number. Write '{shown}' in quotes.")
     if not numbers and sign not in ("==", "!="):
-        raise RuleError(f"Column {name} holds text, which is only equal or not: use == or !=, not {sign}.")
+        raise _wrong(f"Column {name} holds text, which is only equal or not: use == or !=, not {sign}.")

@@ -12,8 +12,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from penstock._messages import quoted
+from penstock._parameters import ParameterError
 from penstock._types import BoolArray, IndexArray
-from penstock.columns import RowRule, RuleError, parse_rule, quote_name, quote_text
+from penstock.columns import RowRule, parse_rule, quote_name, quote_text
 from penstock.detection._parts import ALL
 from penstock.io import Table, TableError, refuse_unknown
 from penstock.options import errors_name
@@ -155,7 +156,7 @@ def columns_of(modes: ModeSpec) -> tuple[list[str], list[str]]:
     for spec in specs:
         try:
             rule = _named_rule(spec)[1]
-        except RuleError:
+        except ParameterError:
             named.append(spec)
         else:
             named += rule.columns
@@ -173,10 +174,10 @@ def _named_rule(spec: str) -> tuple[str, RowRule]:
     if colon and name.strip():
         try:
             return name.strip(), parse_rule(rule)
-        except RuleError as error:
+        except ParameterError as error:
             try:
                 return spec.strip(), parse_rule(spec)
-            except RuleError:
+            except ParameterError:
                 raise error from None
     return spec.strip(), parse_rule(spec)
 
@@ -185,12 +186,11 @@ def _only_rule(spec: str, columns: Sequence[str]) -> tuple[str, RowRule]:
     """Return the rule of a single text that is no column."""
     try:
         return _named_rule(spec)
-    except RuleError as error:
+    except ParameterError as error:
         close = get_close_matches(spec, columns, n=1)
         hint = f" Did you mean {quoted(close[0])}?" if close else ""
-        raise RuleError(
-            f"{quoted(spec)} cannot be used for modes: it is not a column.{hint} {error}", error.position
-        ) from None
+        said = f" cannot be {quoted(spec)}: it is not a column.{hint} And the {error}"
+        raise ParameterError("modes", said) from None
 
 
 def _values_of(table: Table, column: str) -> tuple[list[str], IndexArray]:

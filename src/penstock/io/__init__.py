@@ -11,14 +11,13 @@ from penstock.io._layout import is_missing
 from penstock.io._row_values import Columns, TableOptions, is_number, quoted
 from penstock.io.align import AlignedRows, AlignedTag, Aligner, Alignment, AlignOptions
 from penstock.io.aligned import AlignedSource, Aligning, AnySource, plain_alignment
-from penstock.io.durations import parse_duration
 from penstock.io.feeds import Feed, InputError, PipeFeed, open_feed
 from penstock.io.read import read_table, source_name
 from penstock.io.rows import MAX_AHEAD, BadLine, Batch, RowSource, TimeProgress
 from penstock.io.sinks import JsonLinesSink, OutputMark, continue_sink, open_sink
 from penstock.io.sql import file_of_address, is_address, public_query
 from penstock.io.table import DOUBTS, Note, ReadLog, Table, TableError, TagNote, refuse_unknown
-from penstock.io.times import TimeOptions, TimeReader, as_zone
+from penstock.io.times import TimeOptions, TimeReader, as_zone, parse_duration
 
 __all__ = [
     "DOUBTS",

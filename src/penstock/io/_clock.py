@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from penstock._messages import in_columns, option, quoted
+from penstock._messages import in_columns, listed, option, quoted
 from penstock.io._time_texts import is_clock_alone
 from penstock.io.table import ReadLog, TableError
 from penstock.io.times import ColumnTimes, TimeOptions, TimeReader, as_texts, column_times, paired_times, times_of_parts
@@ -31,18 +32,24 @@ _CLOCK_NAMES = ("time", "zeit", "uhrzeit", "hora", "heure", "ora", "tijd", "tid"
 _HOUR_NAMES = ("hour", "hr", "hh", "he", "hour ending", "hourending", "stunde", "std", "ore")
 # Columns that are parts of a date, or of a time of day.
 _PARTS = {
-    "year": ("year", "yr", "yyyy", "jahr", "année", "annee", "año", "ano", "anno"),
+    "year": ("year", "yr", "yyyy", "yy", "jahr", "année", "annee", "año", "ano", "anno"),
     "month": ("month", "mon", "mo", "mm", "monat", "mois", "mes", "mese"),
     "day": ("day", "dd", "dom", "tag", "jour", "día", "dia", "giorno"),
     "doy": ("doy", "day of year", "dayofyear", "jday", "julian day", "julianday", "yday"),
     "hour": ("hour", "hr", "hh", "stunde", "heure", "hora", "ora"),
-    "minute": ("minute", "min", "mi", "minuto"),
+    "minute": ("minute", "min", "mi", "mm", "minuto"),
     "second": ("second", "sec", "ss", "sekunde", "seconde", "segundo", "secondo"),
     "hhmm": ("hhmm", "hour minute", "time"),
 }
 _LIMITS = {
     "year": (1900, 2200), "month": (1, 12), "day": (1, 31), "doy": (1, 366), "hour": (0, 24), "hhmm": (0, 2400),
 }  # fmt: skip
+# The parts of a time at the begin of each row, as loggers write them without a header; the shortest that ascends is it.
+_LEADING = tuple(
+    tuple(parts.split())[:count]
+    for parts, shortest in (("year month day hour minute second", 3), ("year doy hhmm second", 2))
+    for count in range(shortest, len(parts.split()) + 1)
+)
 _SAMPLE = 100  # values that show what a column holds
 _MOST_NAMES = 4096  # that are kept in their plain form: several stages ask for it
 _FEWEST_ROWS, _FEWEST_DIGITS, _MOST_SHAPES = 20, 4, 20  # of a column that may be a time in a way that is not known
@@ -91,17 +98,16 @@ def find_clock(frame: pd.DataFrame, options: TimeOptions, taken: Collection[str]
     if several.share >= _ENOUGH:
         return clock(several, *columns)
     named = _named_like_time(free)
-    for name in named:
-        read = column_times(frame[name], options)
-        if read.share >= _ENOUGH:
-            return clock(read, name)
-    for name in free:
+    for name in [*named, *(name for name in free if name not in named)]:
         text = kinds[name] not in "iufbcmM"
-        if name not in named and (text or name == frame.columns[0]) and _may_be_unnamed_time(frame[name], form):
-            read = column_times(frame[name], options)
-            if read.share >= _NEARLY_ALL:
+        is_named, may_be = name in named, text or name == frame.columns[0]
+        if not is_named and not (may_be and _may_be_unnamed_time(frame[name], form)):
+            continue
+        read = column_times(frame[name], options)
+        if read.share >= (_ENOUGH if is_named else _NEARLY_ALL):
+            if not is_named:
                 log.add("time found", f"Column {quoted(name)} is taken as the time.", 1, (name,))
-                return clock(read, name)
+            return clock(read, name)
     if form is not None:
         name = (named or free or list(frame.columns))[0]
         raise TableError(
@@ -109,7 +115,13 @@ def find_clock(frame: pd.DataFrame, options: TimeOptions, taken: Collection[str]
             f"{quoted(name)} {_first_unread(frame[name], column_times(frame[name], options))}. Name the column as "
             f"time, or correct the format."
         )
-    return _no_clock(frame, named, log)
+    leading = _leading_parts(frame[free])
+    if not leading:
+        return _no_clock(frame, named, log)
+    used = tuple(leading.values())
+    said = f"The time was put together of {in_columns(used)}, taken as {listed(leading)}."
+    log.add("time found", said, len(used), used)
+    return clock(times_of_parts({part: frame[name] for part, name in leading.items()}), *used)
 
 
 def _kinds(frame: pd.DataFrame) -> dict[Any, str]:
@@ -123,10 +135,40 @@ def _read_several(frame: pd.DataFrame, free: list[str], options: TimeOptions) ->
         options.format or (seems_time(frame[pair[0]]) and seems_clock_alone(frame[pair[1]], beside_date=True))
     ):
         return paired_times(frame[pair[0]], frame[pair[1]], options), pair
+    if pair and options.format is None and all(frame[name].dtype.kind in "iuf" for name in pair):
+        day, part = frame[pair[0]], frame[pair[1]]  # as Excel has them: whole days, and the part of a day
+        if (day == np.floor(day)).all() and part.between(0, 1, inclusive="left").all() and part.max() > 0:
+            return column_times(day + part, options), pair
     parts = _parts_of_times(frame, free) if options.format is None else {}
     if not parts:
         return ColumnTimes(0.0), ()
     return times_of_parts({part: frame[name] for part, name in parts.items()}), tuple(parts.values())
+
+
+def _leading_parts(frame: pd.DataFrame) -> dict[str, str]:
+    """Return the first columns that are the parts of times which ascend, without a name or with that of the part.
+
+    The number of a table may come before them, as in the arrays of Campbell loggers.
+    """
+    kinds = _kinds(frame)
+    names = list(itertools.takewhile(lambda name: kinds[name] in "iu", frame.columns[:8]))
+    for first in (0, 1):
+        if first and (not names or frame[names[0]].nunique() > 1):
+            break
+        for parts in _LEADING:
+            found = dict(zip(parts, names[first:], strict=False))
+            words = {part: (*_PARTS[part], "column") for part in found}
+            named = all(re.sub(r" \d+$", "", plain_name(name)) in words[part] for part, name in found.items())
+            if len(found) == len(parts) and named and _are_within_limits(frame, found):
+                times = times_of_parts({part: frame[name] for part, name in found.items()}).typed
+                if times is not None and len(times) > 2 and (np.diff(times.asi8) > 0).mean() >= _NEARLY_ALL:
+                    return found
+    return {}
+
+
+def _are_within_limits(frame: pd.DataFrame, parts: dict[str, str]) -> bool:
+    within = all(frame[name].dropna().between(*_LIMITS.get(part, (0, 60))).all() for part, name in parts.items())
+    return within and ("hhmm" not in parts or bool((frame[parts["hhmm"]] % 100 < 60).all()))
 
 
 def _may_be_unnamed_time(column: pd.Series[Any], form: str | None) -> bool:
@@ -201,7 +243,6 @@ def plain_name(name: str) -> str:
 
 
 def is_time_name(name: str) -> bool:
-    """Return whether a column is called as times are."""
     return _time_name(name) in _TIME_NAMES
 
 
@@ -217,7 +258,6 @@ def _named_like_time(names: Iterable[str]) -> list[str]:
 
 
 def _date_and_clock(names: Iterable[str]) -> tuple[str, str] | None:
-    """Return a pair of columns with the names of a date and a time of day."""
     plain: dict[str, str] = {}
     for name in names:
         plain.setdefault(plain_name(name), name)
@@ -251,8 +291,7 @@ def _parts_of_times(frame: pd.DataFrame, names: Iterable[str]) -> dict[str, str]
         found.pop("day", None)
     if "year" not in found or ("doy" not in found and not {"month", "day"} <= found.keys()):
         return {}
-    within = all(frame[name].dropna().between(*_LIMITS.get(part, (0, 60))).all() for part, name in found.items())
-    return found if within else {}
+    return found if _are_within_limits(frame, found) else {}
 
 
 def seems_time(column: pd.Series[Any], form: str | None = None) -> bool:
@@ -280,7 +319,6 @@ def seems_clock_alone(column: pd.Series[Any], *, beside_date: bool = False) -> b
 
 
 def _first_unread(column: pd.Series[Any], read: ColumnTimes) -> str:
-    """Say which value could not be read as a time."""
     unread = column.notna().to_numpy()
     if read.times is not None:
         unread = unread & np.isnat(read.times)

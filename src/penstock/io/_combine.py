@@ -32,10 +32,10 @@ from penstock.io._readings import (
     area_readings,
     check_common_period,
     long_readings,
-    merge_periods,
     microseconds,
     note_missing_times,
     order_of_readings,
+    refuse_same_tags,
     refuse_some_zones,
     shared_stamps,
     without_bad_readings,
@@ -139,7 +139,6 @@ def without_fillers(raw: RawTable, log: ReadLog) -> RawTable:
 
 
 def one_below_other(tables: Sequence[RawTable], name: str) -> RawTable:
-    """Return the rows of tables with the same columns as one table."""
     return replace(tables[0], name=name, frame=pd.concat([table.frame for table in tables], ignore_index=True))
 
 
@@ -186,6 +185,7 @@ def spread_tags(raw: RawTable, options: TimeOptions, taken: Collection[str], pla
     order = order_of_readings(codes, stamps)
     ordered_codes, ordered = (codes, stamps) if order is None else (codes[order], stamps[order])
     again, shared = shared_stamps(ordered_codes, ordered, len(tags))
+    refuse_same_tags(raw, codes, stamps)
     if again > 1 - _ONCE or not (columns.named or are_readings(codes, stamps, mostly_numbers(raw.frame[value]))):
         return raw
     raw = without_bad_readings(raw, {}, log, dict.fromkeys(columns.quality, value))
@@ -360,16 +360,23 @@ class Combined:
     units: Mapping[str, str]
     alignment: Alignment | None = None  # if tags were put on one clock; their values are then numbers or texts already
     tags: tuple[TagNote, ...] = ()
+    areas: Mapping[str, Sequence[str]] = field(default_factory=dict)  # the columns of each, if there are several
 
 
 def combine(
     tables: Sequence[Area], options: TimeOptions, taken: Collection[str], plan: JoinPlan, log: ReadLog
 ) -> Combined:
-    """Append tables with the same columns; join tables with different columns on their time; refuse a mixture.
+    """Join tables with different columns on their time; refuse those that share some.
 
     Tables whose stamps agree are joined on equal stamps. Others, and readings, are put on one clock.
     """
-    areas = _appended(tables, log)
+    combined = _combine(tables, options, taken, plan, log)
+    return combined if len(tables) < 2 else replace(combined, areas={area.name: area.names for area in tables})
+
+
+def _combine(
+    areas: Sequence[Area], options: TimeOptions, taken: Collection[str], plan: JoinPlan, log: ReadLog
+) -> Combined:
     # A decimal comma if any has it: the numbers of the others have been read already.
     decimal = "," if any(isinstance(area, RawTable) and area.decimal == "," for area in areas) else "."
     units = {name: unit for area in areas for name, unit in area.units.items()}
@@ -393,7 +400,7 @@ def combine(
         stamped = [clock for clock in clocks if clock is not None]
         if plan.group is not None or plan.align.step == NONE or _are_of_one_clock(stamped):
             return _joined(raws, stamped, decimal, units, log)
-    readings = []
+    readings: list[TagReadings] = []
     for area, its in zip(areas, clocks, strict=True):
         used = () if its is None else its.columns
         names = [name for name in area.names if name not in used and plan.wanted(name)]
@@ -429,26 +436,23 @@ def _is_sparse(frame: pd.DataFrame, plan: JoinPlan) -> bool:
     return bool((filled.mean(axis=1) <= _FEW_FILLED).mean() >= _ONCE)
 
 
-def _appended(tables: Sequence[Area], log: ReadLog) -> list[Area]:
-    """Put tables with the same columns, and readings of the same tags in other periods, one after the other."""
-    groups: dict[frozenset[str], list[RawTable]] = {}
-    readings = [table for table in tables if isinstance(table, TagReadings)]
+def appended(tables: Sequence[RawTable], log: ReadLog) -> list[RawTable]:
+    """Put tables with the same columns, of one area, one after the other."""
+    groups: dict[tuple[str, frozenset[str]], list[RawTable]] = {}
     for table in tables:
-        if isinstance(table, RawTable):
-            groups.setdefault(frozenset(table.frame.columns), []).append(table)
-    areas: list[Area] = []
+        groups.setdefault((table.area, frozenset(table.names)), []).append(table)
+    areas = list[RawTable]()
     for group in groups.values():
         if len(group) == 1:
             areas.append(group[0])
             continue
-        said = f"{len(group)} files with the same columns were put one after the other."
-        log.add("appended files", said, len(group))
+        log.add("appended files", f"{len(group)} files with the same columns were put one after the other.", len(group))
         name = group[0].name if len(groups) == 1 else f"{group[0].name} and {len(group) - 1:,} more"
         decimal = "," if any(table.decimal == "," for table in group) else "."
         lengths = tuple(len(table.frame) for table in group)
         files = tuple(table.name for table in group)
         areas.append(replace(one_below_other(group, name), decimal=decimal, lengths=lengths, files=files))
-    return [*areas, *merge_periods(readings, log)]
+    return areas
 
 
 def _refuse_same_period(table: RawTable, clock: TableClock) -> None:
@@ -500,7 +504,6 @@ def _are_of_one_clock(clocks: Sequence[TableClock]) -> bool:
 def _joined(
     tables: Sequence[RawTable], clocks: Sequence[TableClock], decimal: str, units: Mapping[str, str], log: ReadLog
 ) -> Combined:
-    """Join tables on equal stamps."""
     parts = [table.frame.drop(columns=list(clock.columns)) for table, clock in zip(tables, clocks, strict=True)]
     stamped = [_unique_stamps(table.name, clock) for table, clock in zip(tables, clocks, strict=True)]
     names = [table.name for table in tables]

@@ -12,13 +12,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from penstock._messages import counted
-from penstock._types import BoolArray, FloatArray
 from penstock.io._clock import TableClock, find_clock
 from penstock.io._combine import RawTable, without_fillers
-from penstock.io._csv_kernels import POWERS, read_lines
 from penstock.io._encodings import UTF8, find_encoding, marked_encoding
 from penstock.io._layout import find_layout, is_missing, refuse_foreign, unit_in_cells, without_groups
 from penstock.io._numbers import MissingCodes
@@ -27,7 +24,6 @@ from penstock.io._readings import ValueOptions, pair_readings
 from penstock.io._row_values import (
     BOM,
     Columns,
-    LineError,
     Parsed,
     Quality,
     TableOptions,
@@ -162,7 +158,7 @@ def _cut_lines(lines: Sequence[bytes], separator: str, encoding: str, width: int
     """Return the fields of those lines that have as many as there are columns."""
     rows = []
     for line in lines:
-        with suppress(LineError):
+        with suppress(ValueError):
             rows.append(_split_line(line, separator, encoding))
     return [fields for fields in rows if len(fields) == width]
 
@@ -302,7 +298,6 @@ def _reading_layout(
     options: TableOptions,
     log: ReadLog,
 ) -> tuple[Columns, TimeReader | None]:
-    """Return the columns of a stream in which each row is a reading."""
     if not options.readings:
         raise InputError(
             f"{log.source} has a row for each reading ({quoted(reading.tag)} and {quoted(reading.value)}). "
@@ -330,7 +325,6 @@ def _find_quality(names: Sequence[str], kept: pd.DataFrame, time: Collection[str
 
 
 def _is_measured(column: pd.Series[Any], decimal: str | None) -> bool:
-    """Return whether at least half of the values that are there are numbers."""
     if column.dtype.kind in "iufb":
         return True
     values = [_with_point(value, decimal) for value in column.dropna()]
@@ -338,14 +332,14 @@ def _is_measured(column: pd.Series[Any], decimal: str | None) -> bool:
 
 
 def _split_line(line: bytes, delimiter: str, encoding: str = "utf-8") -> list[str]:
-    """Return the fields of a line; LineError if it is too long, in another encoding, or its quotes do not match."""
+    """Return the fields of a line; ValueError if it is too long, in another encoding, or its quotes do not match."""
     text = decoded(line, encoding)
     if '"' not in text:
         return text.split() if delimiter == " " else text.split(delimiter)
     try:
         return next(csv.reader([text], delimiter=delimiter, strict=True, skipinitialspace=True))
     except csv.Error as error:
-        raise LineError(f"its quotes do not match ({error})") from None
+        raise ValueError(f"its quotes do not match ({error})") from None
 
 
 def _with_point(field: str, decimal: str | None) -> str:
@@ -371,11 +365,9 @@ class CsvRows:
         self._missing = MissingCodes.of(tuple(missing))  # further texts and numbers for a missing reading
         self.columns = layout.columns
         self.reader = layout.reader  # of the time; None as long as no time was there that can be read
-        self._column_of_field = np.full(len(self.columns.names), -1, dtype=np.intp)
-        self._column_of_field[list(self.columns.variables)] = np.arange(len(self.columns.variables))
         signs = [layout.decimals[number] for number in self.columns.variables]
-        self._points = np.array([sign != "," for sign in signs], dtype=np.bool_)
-        self._commas = np.array([sign != "." for sign in signs], dtype=np.bool_)
+        self._has_commas = layout.delimiter != "," and all(sign == "," for sign in signs)
+        self._is_plain = self._has_commas or "," not in signs  # so that a number means the same in every column
         self.has_lines_below = bool(layout.below)
 
     def state(self) -> dict[str, Any]:
@@ -389,7 +381,7 @@ class CsvRows:
         layout, names = self.layout, self.layout.header
         try:
             fields = _clean_names(_split_line(line, layout.delimiter, layout.encoding))
-        except LineError:
+        except ValueError:
             return ""
         bare = [fields[0].removeprefix("#").strip(), *fields[1:]]
         if names is None or bare == list(names):
@@ -411,87 +403,54 @@ class CsvRows:
         )
 
     def parse(self, lines: Sequence[bytes]) -> Parsed:
-        """Parse lines, none of them blank; the result of a line does not depend on the other lines.
-
-        The kernel reads all lines at once; lines and fields that it leaves are then read one by one.
-        """
-        if self.layout.delimiter == " ":
-            lines = [b" ".join(line.split()) for line in lines]
-        else:
-            lines = [line.removesuffix(b"\r") for line in lines]
-        values, times, plain, places, spelled = self._read_plain(lines)
+        """Parse lines, none of them blank; the result of a line does not depend on the other lines."""
+        numbers, times, kept = list[list[float]](), list[str](), list[list[str]]()
         faults: dict[int, str] = {}
-        for (line, column), text in zip(places.tolist(), spelled, strict=True):
+        for number, line in enumerate(lines):
             try:
-                values[line, column] = self._number(text, column)
-            except LineError as fault:
-                faults.setdefault(line, str(fault))
-        for line in np.flatnonzero(~plain).tolist():
-            try:
-                fields = self.fields(lines[line])
-                values[line] = [self._number(fields[n], column) for column, n in enumerate(self.columns.variables)]
-                times[line] = _time_of(fields, self.columns)
-            except LineError as fault:
-                faults[line] = str(fault)
-        kept = [number for number in range(len(lines)) if number not in faults]
-        if faults:
-            values, times = values[kept], [times[number] for number in kept]
+                fields = self.fields(line)
+                numbers.append(self._numbers(line, fields))
+            except ValueError as fault:
+                faults[number] = str(fault)
+                continue
+            kept.append(fields)
+            times.append("" if self.columns.time is None else _time_of(fields, self.columns))
+        values = np.array(numbers, dtype=np.float64).reshape(len(kept), len(self.columns.variables))
         if self._missing.numbers:
             values[np.isin(values, self._missing.numbers)] = np.nan
         texts: dict[str, list[str | None]] = {}
         if self.columns.texts or self.columns.quality:
-            rows = [self.fields(lines[number]) for number in kept]
+            words = {
+                place: [None if is_missing(row[place]) else row[place].strip() for row in kept]
+                for place in (*self.columns.texts, *(each.place for each in self.columns.quality))
+            }
             for each in self.columns.quality if not self.columns.reading else ():
-                bad = each.bad([None if is_missing(row[each.place]) else row[each.place].strip() for row in rows])
-                values[bad, self.columns.variables.index(each.of)] = np.nan
-            for place in self.columns.texts:
-                texts[self.columns.names[place]] = [
-                    None if is_missing(row[place]) else row[place].strip() for row in rows
-                ]
+                values[each.bad(words[each.place]), self.columns.variables.index(each.of)] = np.nan
+            texts = {self.columns.names[place]: words[place] for place in self.columns.texts}
         return Parsed(values, None if self.columns.time is None else times, sorted(faults.items()), texts)
 
     def fields(self, line: bytes) -> list[str]:
-        """Return the fields of a line; LineError unless there is one for each column."""
+        """Return the fields of a line; ValueError unless there is one for each column."""
         fields = _split_line(line, self.layout.delimiter, self.layout.encoding)
         if len(fields) != len(self.columns.names):
-            raise LineError(f"{len(fields)} fields instead of {len(self.columns.names)}")
+            raise ValueError(f"{len(fields)} fields instead of {len(self.columns.names)}")
         return fields
 
-    def _read_plain(
-        self, lines: Sequence[bytes]
-    ) -> tuple[FloatArray, list[str], BoolArray, NDArray[np.intp], list[str]]:
-        """Return values and times of all lines, whether each is right, and places and texts of the other fields."""
-        n, p, columns = len(lines), len(self.columns.variables), self.columns
-        if max(map(len, lines)) > LONGEST:
-            lines = [line if len(line) <= LONGEST else b'"' for line in lines]  # not plain: see `fields`
-        together = b"\n".join(lines)
-        values, plain = np.full((n, p), np.nan), np.empty(n, dtype=np.bool_)
-        bounds, deferred = np.zeros((n, 4), dtype=np.intp), np.empty((n * p, 4), dtype=np.intp)
-        count = read_lines(
-            np.frombuffer(together, dtype=np.uint8),
-            ord(self.layout.delimiter),
-            self._points,
-            self._commas,
-            self._column_of_field,
-            -1 if columns.time is None else columns.time,
-            -1 if columns.clock is None else columns.clock,
-            POWERS,
-            values,
-            plain,
-            bounds,
-            deferred,
-        )
-        text = together.decode("ascii", errors="replace")  # one character for each byte
-        times = [text[start:stop] for start, stop in bounds[:, :2].tolist()]
-        if columns.clock is not None:
-            clocks = [text[start:stop] for start, stop in bounds[:, 2:].tolist()]
-            times = list(map(joined_time, times, clocks))
-        fields = [text[start:stop] for start, stop in deferred[:count, 2:].tolist()]
-        return values, times, plain, deferred[:count, :2], fields
+    def _numbers(self, line: bytes, fields: list[str]) -> list[float]:
+        """Return the numbers of the variables; nearly always all of them are plainly written."""
+        # Python reads 1_2, inf and digits of other scripts too.
+        if self._is_plain and line.isascii() and b"_" not in line and b'"' not in line:
+            plain = fields
+            if self._has_commas:
+                plain = line.replace(b".", b"?").replace(b",", b".").decode("ascii").split(self.layout.delimiter)
+            with suppress(ValueError):
+                found = [float(plain[place]) if plain[place] else math.nan for place in self.columns.variables]
+                if math.isfinite(sum(found)) or not any(map(math.isinf, found)):
+                    return found
+        return [self._number(fields[place], column) for column, place in enumerate(self.columns.variables)]
 
     def _number(self, field: str, column: int) -> float:
-        """Return the number that a field of a variable spells."""
-        if field.strip() in self._missing.texts:
+        if not field or field.strip() in self._missing.texts:
             return math.nan
         place = self.columns.variables[column]
         plain = field.strip().removesuffix(self.layout.units[place]) if self.layout.units else field

@@ -12,7 +12,7 @@ import os
 import re
 import stat
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import partial
@@ -34,10 +34,10 @@ from penstock.io._combine import (
     without_fillers,
 )
 from penstock.io._layout import GZIP, PARQUET, ZIPPED, kind_of_file
-from penstock.io._text import Read, TextOptions, TextSource, most_cells, read_alike, read_text
+from penstock.io._text import TextOptions, TextSource, most_cells, read_text
 from penstock.io._time_texts import is_time, with_dates
 from penstock.io.feeds import by_numbers
-from penstock.io.table import ReadLog, TableError
+from penstock.io.table import Note, ReadLog, TableError
 from penstock.io.times import as_texts
 
 _DATE_OF_FILE = re.compile(
@@ -146,23 +146,12 @@ def read_files(paths: Sequence[Path], options: ReadOptions, log: ReadLog) -> lis
     _refuse_too_many_bytes(paths, options.max_bytes)
     tables: list[RawTable] = []
     further: list[RawTable] = []  # below the first of a file
-    together, cells = not options.names, 0
-    while len(tables) < len(paths):
-        rest = paths[len(tables) :]
-        raw, read = _read_file(rest[0], options, log)
-        more = [raw]
-        if read is not None and read.further:
-            if options.names:
-                raise TableError(f"{rest[0].name} holds several tables, which cannot all have these names.", "names")
-            further += [without_fillers(table, log) for table in read.further]
-            together = False
-        if together and read is not None and read.plain and len(rest) > 1:
-            alike = read_alike(read, rest[1:], options.text)
-            together = alike is not None
-            if alike:  # all with columns of a kind next to each other: thousands are put together quickly
-                more = [replace(raw, frame=raw.frame.copy()), *alike]
-        tables += more
-        cells += sum(table.frame.size for table in more)
+    cells = 0
+    for path in paths:
+        raw, *more = _read_file(path, options, log)
+        tables.append(raw)
+        further += more
+        cells += raw.frame.size
         if len(paths) > 1 and cells > most_cells(options.max_bytes):
             raise TableError(
                 f"The first {len(tables):,} of {len(paths):,} files hold {cells:,} values, and all of them may not fit "
@@ -256,47 +245,43 @@ def _are_dates(name: str, values: Iterable[str]) -> bool:
     return all(is_time(value) or (parts and value.isdecimal()) for value in whole)
 
 
-def _read_file(path: Path, options: ReadOptions, log: ReadLog) -> tuple[RawTable, Read | None]:
-    """Read one file, and return also how, if it is a text."""
-    name, most, read = path.name, options.max_bytes, None
+def _read_file(path: Path, options: ReadOptions, log: ReadLog) -> list[RawTable]:
+    name, most = path.name, options.max_bytes
     try:
-        kind = kind_of_file(path)
+        kind, size = kind_of_file(path), path.stat().st_size
         if kind == PARQUET:
-            raw = _read_parquet(path, most, log)
+            tables = [_read_parquet(path, most, log)]
+        elif kind == ZIPPED:
+            tables = _read_workbook(path, options, log)
+        elif kind == GZIP:
+            unpacked = partial(cast(Callable[..., BinaryIO], gzip.GzipFile), path, "rb")
+            tables = read_text(TextSource(name, unpacked, most, most_bytes=_GZIP_RATIO * size), options.text, log)
         else:
-            size = path.stat().st_size
-            if kind == ZIPPED:
-                read = _read_workbook(path, options, log)
-            elif kind == GZIP:
-                packed = TextSource(
-                    name, lambda: cast(BinaryIO, gzip.GzipFile(path, "rb")), most, most_bytes=_GZIP_RATIO * size
-                )
-                read = read_text(packed, options.text, log)
-            else:
-                plain = TextSource(name, lambda: path.open("rb", buffering=0), most, path, size)
-                read = read_text(plain, options.text, log)
-            raw = read.table
+            plain = TextSource(name, lambda: path.open("rb", buffering=0), most, path, size)
+            tables = read_text(plain, options.text, log)
     except PermissionError:
         raise TableError(
             f"{path} may not be read by you. Ask for permission, or copy it to a place of yours."
         ) from None
     except OSError as error:
         raise TableError(f"{path} cannot be read: {_reason(error)}. Check the path and the disk.") from None
-    named = with_names(raw, options.names, log) if options.names else raw
-    return without_fillers(named, log), read
+    if options.names and len(tables) > 1:
+        raise TableError(f"{name} holds several tables, which cannot all have these names.", "names")
+    named = [with_names(raw, options.names, log) if options.names else raw for raw in tables]
+    return [without_fillers(raw, log) for raw in named]
 
 
 # Excel.
 
 
-def _read_workbook(path: Path, options: ReadOptions, log: ReadLog) -> Read:
+def _read_workbook(path: Path, options: ReadOptions, log: ReadLog) -> list[RawTable]:
     """Read the sheet that is named; else all that hold a table with times, each as a table; else the first."""
     sources = _sheets_as_texts(path, options.sheet, min(options.max_bytes, _MOST_TEXT))
     first, source = next(sources)
     if options.sheet is not None:
         return read_text(source, options.text, log)
-    tables: dict[str, tuple[Read, ReadLog]] = {}
-    names = [first]
+    tables: dict[str, list[RawTable]] = {}
+    names, notes = [first], list[Note]()
     for name, each in chain([(first, source)], sources):
         names += [name] if name != first else []
         own_log = ReadLog(path.name, log.strict)
@@ -304,8 +289,9 @@ def _read_workbook(path: Path, options: ReadOptions, log: ReadLog) -> Read:
             read = read_text(each, options.text, own_log)
         except TableError:  # a sheet of remarks, or an empty one
             continue
-        if seems_dated(read.table.frame):
-            tables[name] = read, own_log
+        if seems_dated(read[0].frame):
+            tables[name] = read
+            notes += own_log.notes
     if not tables or len(names) == 1:
         if len(names) > 1:
             log.add("sheets", f"Of the sheets of {path.name}, {listed(names)}, the first was read.", len(names))
@@ -313,13 +299,10 @@ def _read_workbook(path: Path, options: ReadOptions, log: ReadLog) -> Read:
     others = [name for name in names if name not in tables]
     left = f" Left out, as without times: {listed(others)}." if others else ""
     log.add("sheets", f"Of {path.name} these sheets were read: {listed(tables)}.{left}", len(names))
-    for _, own_log in tables.values():
-        log.notes += own_log.notes
-    (main, _), *further = tables.values()
-    if not further:
-        return main
-    called = [replace(each.table, name=f"{path.name}: {name}") for name, (each, _) in tables.items()]
-    return replace(main, table=called[0], further=tuple(called[1:]), plain=False)
+    log.notes += notes
+    if len(tables) == 1:
+        return next(iter(tables.values()))
+    return [replace(each[0], name=f"{path.name}: {name}") for name, each in tables.items()]
 
 
 def _sheets_as_texts(path: Path, sheet: str | None, max_bytes: int) -> Iterator[tuple[str, TextSource]]:
@@ -511,7 +494,6 @@ class _Drain(io.RawIOBase):
 
 
 def is_in_memory(source: object) -> bool:
-    """Return whether this is a table rather than the path of one."""
     known = isinstance(source, pd.DataFrame | pd.Series | np.ndarray | Mapping)
     return known or hasattr(source, "to_pandas") or hasattr(source, "collect")
 

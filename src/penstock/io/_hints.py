@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from penstock._messages import duration_in_words, option, quoted
+from penstock._messages import duration_in_words, listed, option, quoted
 from penstock.io._combine import RawTable
 from penstock.io._layout import DATA, TEXT, kind_of_field
-from penstock.io._time_texts import is_time
+from penstock.io._time_texts import is_clock_alone, is_time
 from penstock.io.table import ReadLog, TableError
 
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}  # units of times
@@ -35,6 +35,14 @@ def check_orientation(raw: RawTable, log: ReadLog) -> None:
     frame = raw.frame
     n_rows, width = frame.shape
     if width < 4 or n_rows < 2:
+        return
+    clocks = [name for name in map(str, frame.columns) if is_clock_alone(name)]
+    if len(clocks) >= _FEWEST_COLUMNS:
+        said = (
+            f"The columns of {raw.name} are called as times of day, {listed(clocks, most=2)}, as if each row were a day"
+        )
+        said = f"{said} of one reading. Give it a row for each time, in pandas by frame.melt."
+        log.add("transposed", said, len(clocks), tuple(clocks))
         return
     above = list(map(str, frame.columns)) if not raw.unnamed else list(map(str, frame.iloc[0]))
     names = frame.iloc[:, 0] if not raw.unnamed else frame.iloc[1:, 0]

@@ -102,7 +102,6 @@ class ColumnReader:
         self.examples: dict[str, str] = {}
 
     def read_frame(self, frame: pd.DataFrame, names: list[str]) -> pd.DataFrame:
-        """Return the columns of these names, each as float64 with NaN, or as text with NaN."""
         kinds = {name: kind.kind if isinstance(kind, np.dtype) else "" for name, kind in frame.dtypes.items()}
         plain = [name for name in names if kinds[name] in ("f", "i", "u")]
         first = frame.columns.tolist().index(plain[0]) if plain else 0
@@ -252,7 +251,6 @@ class ColumnReader:
         return spelled.str.removesuffix(unit).str.strip()
 
     def _without_groups(self, spelled: pd.Series[Any], name: str) -> pd.Series[Any]:
-        """Return numbers without blanks or apostrophes between thousands."""
         if self._thousands is not None or self.is_alone:
             return spelled
         kinds = spelled[spelled.notna() & np.isnan(self._spelled_numbers(spelled, self._decimal))].drop_duplicates()

@@ -22,6 +22,7 @@ _TAGS = (
     "tag", "tagname", "tag name", "tag id", "varname", "variable", "sensor", "sensor name", "sensor id", "signal",
     "point", "point name", "channel", "metric", "parameter", "item", "field", "measurement", "name", "file name",
     *("punkt", "punktname", "messstelle", "messpunkt", "kanal", "signalname", "variablenname", "pointid", "point id"),
+    *("tagindex", "tag index"),
     *("tagid", "variable name", "datapoint", "data point", "node", "nodeid", "node id", "etiqueta", "mesure", "_field"),
 )  # fmt: skip
 _VALUES = (

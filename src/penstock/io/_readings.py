@@ -17,12 +17,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from penstock._messages import counted, duration_in_words, in_columns, listed, option, quoted
+from penstock._messages import counted, duration_in_words, in_columns, listed, option
 from penstock._types import BoolArray, FloatArray
 from penstock.io._align_kernels import IntArray, count_neighbours, count_readings
 from penstock.io._clock import TableClock, seems_time
 from penstock.io._numbers import ColumnReader, MissingCodes, text_column
-from penstock.io.align import NONE, Alignment, AlignOptions, align_readings, order_readings, plan_alignment
+from penstock.io.align import NONE, Alignment, AlignOptions, align_readings, plan_alignment
 from penstock.io.quality import MISSING_CODES, is_bad, is_quality, named_like_quality, tag_of
 from penstock.io.table import ReadLog, TableError, TagNote
 from penstock.io.times import ColumnTimes, TimeOptions, TimeReader, column_times
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 SHARED = 0.6  # of the readings of a tag come at the next time at which any tag is read: it has no clock of its own
 FEWEST_READINGS = 4  # of a tag: fewer do not show what is usual
 _HARDLY = 0.5  # of the whole period is common to all areas
-_FEW_TEXTS = 0.05  # of the readings of a tag, which is one of numbers all the same
 _HEAD = 5_000  # rows that show whether a column is a clock
 _ASCENDING = 0.9  # of the steps of a column of times that is a clock
 _TIME_WORD = re.compile(
@@ -95,7 +94,6 @@ class TagReadings:
         return cls(of_source, tuple(columns), codes, stamps, values, zone, time_name, words, units)
 
     def only(self, wanted: Collection[str]) -> TagReadings:
-        """Return the readings of some tags."""
         names = tuple(name for name in self.names if name in wanted)
         if names == self.names:
             return self
@@ -202,7 +200,6 @@ def area_readings(
 
 
 def note_missing_times(stamps: IntArray, source: str, log: ReadLog) -> None:
-    """Note rows whose time cannot be read."""
     without = int((stamps == _NO_TIME).sum())
     if without:
         said = f"{counted(without, 'row')} of {source} without a time stamp that can be read left out."
@@ -267,6 +264,7 @@ def pair_readings(
         return None
     stamps, read, zone = _read_clocks(frame[clocks], options, raw.name, log)
     first = stamps[clocks[0]]
+    refuse_same_tags(raw, np.zeros(len(first), dtype=np.int32), first)
     if not broken and all(np.array_equal(each, first) for each in stamps.values()):
         return None  # one clock, written several times
     tags = _tag_names({name: clock for clock, some in owned.items() for name in some}, raw.unnamed)
@@ -395,70 +393,20 @@ def refuse_some_zones(names: Sequence[str], zones: Sequence[dt.tzinfo | None]) -
         )
 
 
-def merge_periods(areas: Sequence[TagReadings], log: ReadLog) -> list[TagReadings]:
-    """Put readings of the same tags in periods that follow each other together; raise if these overlap."""
-    found: list[TagReadings] = []
-    for next_area in sorted((area for area in areas if len(area.times)), key=lambda each: int(each.times.min())):
-        area = next_area
-        before = next((each for each in found if set(each.names) & set(area.names)), None)
-        if before is None:
-            found.append(area)
-            continue
-        if int(before.times.max()) > int(area.times.min()):
-            shared = listed([name for name in area.names if name in before.names], most=4)
-            raise TableError(
-                f"{before.name} and {area.name} both have {shared}, and at the same time. Rename the tags of one, or "
-                f"read the files apart."
-            )
-        refuse_some_zones([before.name, area.name], [before.zone, area.zone])
-        place = found.index(before)
-        before, area = _with_same_words(before, area, log)
-        names = tuple(dict.fromkeys((*before.names, *area.names)))
-        places = np.array([names.index(name) for name in area.names], dtype=np.int32)
-        merged = replace(
-            before,
-            names=names,
-            codes=np.concatenate([before.codes, places[area.codes]]),
-            times=np.concatenate([before.times, area.times]),
-            values=np.concatenate([before.values, area.values]),
-            words={**area.words, **before.words},
-            units={**area.units, **before.units},
-        )
-        found[place] = merged
-        log.add("appended files", f"{area.name} was put after {before.name}.", 2)
-    return found
-
-
-def _with_same_words(before: TagReadings, area: TagReadings, log: ReadLog) -> tuple[TagReadings, TagReadings]:
-    """Return the readings of two periods with the same numbers for the same texts of a tag.
-
-    A tag that has texts in one and numbers in the other is one of text, unless nearly all of its readings are numbers.
-    """
-    both = [replace(each, values=each.values.copy(), words=dict(each.words)) for each in (before, area)]
-    for name in {*before.words, *area.words} & {*before.names} & {*area.names}:
-        rows = [each.codes == each.names.index(name) for each in both]
-        is_text = [name in each.words for each in both]
-        counts = [int((~np.isnan(each.values[some])).sum()) for each, some in zip(both, rows, strict=True)]
-        texts = sum(count for count, text in zip(counts, is_text, strict=True) if text)
-        if not all(is_text) and texts <= _FEW_TEXTS * sum(counts):
-            for each, some, text in zip(both, rows, is_text, strict=True):
-                if text:
-                    each.values[some] = np.nan
-                    del each.words[name]  # type: ignore[attr-defined]
-            said = f"{counted(texts, 'value')} of tag {quoted(name)} taken as missing, being no number."
-            log.add("text among numbers", said, texts, (name,), changed=True)
-            continue
-        kinds: dict[str, int] = {}
-        for each, some in zip(both, rows, strict=True):
-            own = each.values[some]
-            there = ~np.isnan(own)
-            words = each.words.get(name)
-            texts_of = [f"{value:.10g}" if words is None else words[int(value)] for value in own[there]]
-            own[there] = [kinds.setdefault(text, len(kinds)) for text in texts_of]
-            each.values[some] = own
-        for each in both:
-            each.words[name] = list(kinds)  # type: ignore[index]
-    return both[0], both[1]
+def refuse_same_tags(raw: RawTable, codes: NDArray[np.integer], stamps: IntArray) -> None:
+    """Raise if files with a row for each reading have the same tags at the same time."""
+    stops = np.cumsum(raw.lengths).tolist()
+    parts = [slice(start, stop) for start, stop in pairwise([0, *stops]) if (stamps[start:stop] != _NO_TIME).any()]
+    parts.sort(key=lambda part: int(stamps[part].max()))
+    for number, later in enumerate(parts):
+        begin = int(stamps[later][stamps[later] != _NO_TIME].min())
+        for part in parts[:number]:
+            if int(stamps[part].max()) > begin and len(np.intersect1d(codes[part], codes[later])):
+                one, other = (raw.files[stops.index(each.stop)] for each in (part, later))
+                raise TableError(
+                    f"{one} and {other} both have readings of the same tags, and at the same time. Rename the tags of "
+                    f"one, or read the files apart."
+                )
 
 
 def align_all(
@@ -487,7 +435,9 @@ def align_all(
         codes = np.concatenate([area.codes + start for area, start in zip(areas, starts[:-1], strict=True)])
         times, values = (np.concatenate([getattr(area, part) for area in areas]) for part in ("times", "values"))
     zone = areas[0].zone
-    codes, times, values = order_readings(codes, times, values)
+    order = order_of_readings(codes, times)
+    if order is not None:
+        codes, times, values = codes[order], times[order], values[order]
     if known is None:
         names, codes, times, values = _without_rare(names, codes, times, values, log)
     first = pd.Timestamp(times[0], unit="us", tz="UTC")
@@ -507,10 +457,10 @@ def align_all(
             f"Pass a longer {option('step')}, fewer tags or a shorter period, or a larger {option('max_bytes')}.",
             "step",
         )
-    found = align_readings(plan, codes, times, values)
-    if not len(found.rows):
+    rows, shares = align_readings(plan, codes, times, values)
+    if not len(rows):
         raise TableError(f"{log.source} has no reading that is a number. Check that the export was complete.")
-    frame = pd.DataFrame(found.rows.values, columns=pd.Index(names), copy=False)
+    frame = pd.DataFrame(rows.values, columns=pd.Index(names), copy=False)
     for name in names:
         if name in words:
             numbers = frame[name].to_numpy()
@@ -518,9 +468,9 @@ def align_all(
             texts = np.full(len(numbers), None, dtype=object)
             texts[there] = np.asarray(words[name], dtype=object)[numbers[there].astype(np.intp)]
             frame[name] = text_column(texts.tolist())
-    index = pd.DatetimeIndex(found.rows.times.astype("M8[us]"))
+    index = pd.DatetimeIndex(rows.times.astype("M8[us]"))
     index = index if zone is None else index.tz_localize("UTC").tz_convert(zone)
-    notes = tuple(_tag_notes(plan, codes, times, values, found.own, found.held, len(frame), zone))
+    notes = tuple(_tag_notes(plan, codes, times, values, shares, len(frame), zone))
     _note_alignment(plan, options, notes, log)
     return frame, index, plan, notes
 
@@ -571,12 +521,12 @@ def _tag_notes(
     codes: NDArray[np.integer],
     times: IntArray,
     values: FloatArray,
-    own: IntArray,
-    held: IntArray,
+    shares: IntArray,
     rows: int,
     zone: dt.tzinfo | None,
 ) -> Iterator[TagNote]:
     p = len(plan.tags)
+    own, held = shares
     readings, numbers = count_readings(codes, values, p)
     last = np.zeros(p, dtype=np.int64)
     last[codes] = times  # times ascend: the last one stays
@@ -597,7 +547,6 @@ def _tag_notes(
 
 
 def _note_alignment(plan: Alignment, options: AlignOptions, tags: Sequence[TagNote], log: ReadLog) -> None:
-    """Say in words what was done."""
     known = sorted(tag.interval for tag in tags if tag.interval == tag.interval)
     if options.step == NONE:
         said = f"The {len(tags):,} tags have times of their own: each time is a row, and tags without a reading there"

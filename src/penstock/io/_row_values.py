@@ -25,10 +25,6 @@ BOM = b"\xef\xbb\xbf"
 _LONGEST_QUOTE, _MOST_NAMES = 40, 20  # characters of a value, and names, in a message
 
 
-class LineError(ValueError):
-    """A line cannot be read; the message is the reason."""
-
-
 @dataclass(frozen=True)
 class TableOptions:
     """How a stream is read; what is None is found out from its first lines.
@@ -93,7 +89,6 @@ class Quality:
     name: str = ""
 
     def bad(self, texts: Sequence[str | None]) -> BoolArray:
-        """Return which of these call a reading bad."""
         return is_bad([*self.known, *texts], self.name)[len(self.known) :]
 
 
@@ -223,30 +218,30 @@ def to_number(text: str, name: str, shown: str | None = None) -> float:
     (2.5, nan)
     >>> to_number("off", "flow")
     Traceback (most recent call last):
-    penstock.io._row_values.LineError: column "flow" holds "off", which is not a number
+    ValueError: column "flow" holds "off", which is not a number
     """
     if not is_number(text) or not text.isascii():  # Python knows other digits too
         if is_missing(text) or text.strip().casefold() in BAD_WORDS:
             return math.nan
         shown = text if shown is None else shown
-        raise LineError(f"column {quoted(name)} holds {quoted(shown)}, which is not a number")
+        raise ValueError(f"column {quoted(name)} holds {quoted(shown)}, which is not a number")
     return finite(float(text), name)
 
 
 def finite(value: float, name: str) -> float:
     if math.isinf(value):
-        raise LineError(f"column {quoted(name)} holds an infinite value or one too large for a float")
+        raise ValueError(f"column {quoted(name)} holds an infinite value or one too large for a float")
     return value
 
 
 def decoded(line: bytes, encoding: str = "utf-8") -> str:
     """Return the text of a line, without a carriage return at its end and a byte order mark before it."""
     if len(line) > LONGEST:
-        raise LineError(f"longer than {LONGEST:,} bytes")
+        raise ValueError(f"longer than {LONGEST:,} bytes")
     try:
         return line.removesuffix(b"\r").removeprefix(BOM).decode(encoding)
     except UnicodeDecodeError as error:
-        raise LineError(f"not {encoding.upper()} at byte {error.start + 1}") from None
+        raise ValueError(f"not {encoding.upper()} at byte {error.start + 1}") from None
 
 
 def quoted(text: object) -> str:
@@ -278,10 +273,10 @@ class JsonRows:
 
     @classmethod
     def of(cls, line: bytes, options: TableOptions) -> JsonRows:
-        """Return the parser for the columns that the first object names; LineError if the line holds none."""
+        """Return the parser for the columns that the first object names; ValueError if the line holds none."""
         first = _object(line)
         if not first:
-            raise LineError("an object without any key")
+            raise ValueError("an object without any key")
         names = list(first)
         if options.readings and (found := _reading_keys(first, options)) is not None:
             return cls(found, options)
@@ -309,14 +304,14 @@ class JsonRows:
                 values = _object(line)
                 if self._known is not None and not self._known.issuperset(values):
                     new = next(key for key in values if key not in self._known)
-                    raise LineError(f"key {quoted(new)} was not in the first object")
+                    raise ValueError(f"key {quoted(new)} was not in the first object")
                 row = [_json_number(self._there(values.get(name)), name) for name in self._names]
                 when = None if time is None else values.get(time)
                 if isinstance(when, dict | list):
-                    raise LineError("its time is neither a text nor a number")
+                    raise ValueError("its time is neither a text nor a number")
                 if isinstance(when, float) and not math.isfinite(when):  # NaN and infinities are not JSON
                     when = None
-            except LineError as fault:
+            except ValueError as fault:
                 faults.append((number, str(fault)))
             else:
                 kept.append(row)
@@ -363,15 +358,16 @@ def _object(line: bytes) -> dict[str, Any]:
         value = json.loads(text, object_pairs_hook=_without_repeats)
         if "\\u" in text:
             json.dumps(value, ensure_ascii=False).encode()  # a half of a pair of surrogates is no text
-    except LineError:
-        raise
     except UnicodeEncodeError:
-        raise LineError("a text in it is not valid Unicode") from None
-    except (ValueError, RecursionError) as error:
-        reason = "a number has thousands of digits" if "int_max_str_digits" in str(error) else error
-        raise LineError(f"not JSON ({reason})") from None
+        raise ValueError("a text in it is not valid Unicode") from None
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise ValueError(f"not JSON ({error})") from None
+    except ValueError as error:
+        if "int_max_str_digits" in str(error):
+            raise ValueError("not JSON (a number has thousands of digits)") from None
+        raise
     if not isinstance(value, dict):
-        raise LineError("not a JSON object")
+        raise ValueError("not a JSON object")
     return value
 
 
@@ -379,7 +375,7 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values = dict(pairs)
     if len(values) < len(pairs):
         keys = [key for key, _ in pairs]
-        raise LineError(f"key {quoted(next(key for key in keys if keys.count(key) > 1))} comes more than once")
+        raise ValueError(f"key {quoted(next(key for key in keys if keys.count(key) > 1))} comes more than once")
     return values
 
 
@@ -389,7 +385,7 @@ def _json_number(value: object, name: str) -> float:
     if isinstance(value, str):
         return to_number(value, name)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise LineError(f"column {quoted(name)} holds {quoted(json.dumps(value))}, which is not a number")
+        raise ValueError(f"column {quoted(name)} holds {quoted(json.dumps(value))}, which is not a number")
     try:
         return finite(float(value), name)
     except OverflowError:

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import codecs
 import csv
+import datetime as dt
 import gzip
 import io
 import os
 import re
 import warnings
 import zlib
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -23,18 +25,19 @@ from typing import Any, BinaryIO, cast
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from penstock._messages import counted, listed, option, quoted
 from penstock._types import FloatArray
 from penstock.io._clock import is_time_name, seems_time
 from penstock.io._combine import RawTable, own_names
 from penstock.io._encodings import UTF8, TextEncoding, find_encoding, marked_encoding
-from penstock.io._inner_lines import InnerLines, find_inner_lines
 from penstock.io._layout import (
     HEAD_BYTES,
     NUMBER,
+    InnerLines,
     TextLayout,
-    decimal_sign,
+    find_inner_lines,
     find_layout,
     is_enough,
     refuse_binary,
@@ -42,10 +45,10 @@ from penstock.io._layout import (
     single_blanks,
     stamps_of,
 )
-from penstock.io._long_text import MOST_EXPECTED, PIECE, read_in_pieces
-from penstock.io._numbers import has_all
 from penstock.io._reading_columns import named_reading_columns
+from penstock.io._time_texts import NAIVE
 from penstock.io.table import ReadLog, TableError
+from penstock.io.times import TimeReader
 
 LONGEST_LINE = 64 * 2**20  # bytes
 _CHUNK = 2**18
@@ -55,9 +58,11 @@ _BLOCK = 2**15  # numbers
 _OLD_PANDAS = tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1)
 _EXACTLY: dict[str, Any] = {"float_precision": "round_trip"} if _OLD_PANDAS else {}
 _LARGE = 5 * 2**20  # bytes: from here on pandas reads in parallel
-_SMALL, _LARGEST_BATCH = 2**20, 2**26  # bytes of files that are read together, and of all of them at once
 _LONG = 32 * 2**20  # bytes: from here on a text with a row for each reading is read in pieces
-_FEW, _FEWEST = 1000, 20  # values that are looked at first, and that say how numbers are written
+_PIECE = 250_000  # rows
+_EXACT = 2.0**53  # whole numbers up to this one are kept
+_FINER = re.compile(r"\.\d{7}")  # than microseconds
+_FEW, _FEWEST, _SAMPLED = 1000, 20, 20_000  # values looked at first, that say how numbers are written, and of those
 _WHOLE = 0.01  # of the numbers; with three decimals, one in a thousand is
 
 
@@ -70,10 +75,6 @@ class TextSource:
     max_bytes: int  # the greatest length allowed
     path: Path | None = None  # of a file that holds the text as it is, neither packed nor converted
     most_bytes: int = 0  # its length, or a bound of it
-
-
-class WrongEncodingError(Exception):
-    """The bytes are not in the encoding they were taken to be in."""
 
 
 def default_max_bytes() -> int:
@@ -89,14 +90,10 @@ def most_cells(max_bytes: int) -> int:
     return max(1, max_bytes // 8)
 
 
-class RaggedError(TableError):
-    """A line that has more or fewer fields than the table has columns."""
-
-
 class CleanBytes:
     """A readable file of UTF-8 bytes, made from any encoding and any line ends.
 
-    Raises `WrongEncodingError` if the bytes do not fit the encoding, and `TableError` at a NUL, at a line longer than
+    Raises `UnicodeError` if the bytes do not fit the encoding, and `TableError` at a NUL, at a line longer than
     64 MB, and when there is more than `max_bytes` of it or more cells than `most_cells`, `width` in each line. Memory
     stays bounded by the longest line. With a blank as `separator`, any number of blanks and tabs is one.
     """
@@ -150,7 +147,6 @@ class CleanBytes:
         return self._pending[:stop]
 
     def skip(self, count: int) -> None:
-        """Leave out so many bytes from the start of the head."""
         self._pending = self._pending[count:]
 
     def read(self, _size: int = -1) -> bytes:
@@ -181,11 +177,8 @@ class CleanBytes:
     def _to_utf8(self, raw: bytes) -> bytes:
         if self._is_utf8 and raw.isascii() and not self._decoder.getstate()[0]:
             return raw  # as nearly always: ten times as fast as decoding it
-        try:
-            text = self._decoder.decode(raw, final=not raw)
-            return raw if self._is_utf8 and self._encoding.errors == "strict" else text.encode()
-        except UnicodeError as error:
-            raise WrongEncodingError(str(error)) from None
+        text = self._decoder.decode(raw, final=not raw)
+        return raw if self._is_utf8 and self._encoding.errors == "strict" else text.encode()
 
     def _with_plain_ends(self, chunk: bytes) -> bytes:
         chunk = self._held + chunk
@@ -274,20 +267,8 @@ class TextOptions:
             raise TableError(f"decimal and thousands cannot both be {quoted(self.decimal)}.")
 
 
-@dataclass(frozen=True)
-class Read:
-    """A text that was read, and how: others that begin with the same lines can then be read together."""
-
-    table: RawTable
-    layout: TextLayout
-    encoding: TextEncoding
-    above: bytes  # the lines above the first row, as UTF-8
-    plain: bool = False  # a file that holds the text as it is
-    further: tuple[RawTable, ...] = ()  # tables below the first
-
-
-def read_text(source: TextSource, options: TextOptions, log: ReadLog) -> Read:
-    """Read a text as UTF-8, or in the encoding that is given or found, and note which was found."""
+def read_text(source: TextSource, options: TextOptions, log: ReadLog) -> list[RawTable]:
+    """Read the tables of a text, one below the other, in the encoding that is given or found, and note which it was."""
     options.check()
     if options.encoding:
         encoding = TextEncoding(str(options.encoding))
@@ -302,7 +283,7 @@ def read_text(source: TextSource, options: TextOptions, log: ReadLog) -> Read:
             log.add("encoding", f"{source.name} was read as {encoding.name}.", 1, doubt=False)
     try:
         return _read_as(source, encoding, options, log)
-    except WrongEncodingError as error:
+    except UnicodeError as error:
         if encoding is not UTF8:
             raise TableError(
                 f"{source.name} is not {encoding.name} ({error}). Name its encoding ({option('encoding')}).", "encoding"
@@ -311,13 +292,12 @@ def read_text(source: TextSource, options: TextOptions, log: ReadLog) -> Read:
     log.add("encoding", encoding.note(source.name), 1, doubt=not encoding.sure or encoding.errors != "strict")
     try:
         return _read_as(source, encoding, options, log)
-    except WrongEncodingError as error:
+    except UnicodeError as error:
         said = f"{source.name} is neither UTF-8 nor {encoding.name} ({error}). Name its encoding"
         raise TableError(f"{said} ({option('encoding')}).", "encoding") from None
 
 
 def _raw_chunks(source: TextSource) -> Iterator[bytes]:
-    """Yield the bytes as they are, at most as many as may be read."""
     with source.open() as file:
         size = 0
         while size <= source.max_bytes and (chunk := _read(file, source.name, _CHUNK)):
@@ -325,7 +305,7 @@ def _raw_chunks(source: TextSource) -> Iterator[bytes]:
             yield chunk
 
 
-def _read_as(source: TextSource, encoding: TextEncoding, options: TextOptions, log: ReadLog) -> Read:
+def _read_as(source: TextSource, encoding: TextEncoding, options: TextOptions, log: ReadLog) -> list[RawTable]:
     with CleanBytes(source, encoding) as stream:
         head = stream.head()
     if not head.strip():
@@ -336,30 +316,32 @@ def _read_as(source: TextSource, encoding: TextEncoding, options: TextOptions, l
     stamps = None if options.keep_times else stamps_of(head.decode(), layout)
     if stamps is not None and is_time_name(names[stamps]):
         layout = replace(layout, stamps=stamps)
-    frame, ragged = pd.DataFrame(), None
+    ragged, frame = None, pd.DataFrame()
     try:
         frame = _read_checked(source, encoding, layout, None if options.keep_times else names)
-    except RaggedError as error:
+    except TableError as error:
         ragged = error
+        if not _odd_line(source, encoding, layout):
+            raise
     if ragged is not None or _may_hold_headers(frame, layout):
         lines = _all_lines(source, encoding, layout)
         inner = find_inner_lines(lines, layout)
         if inner.found and not inner.misfits:
             return _read_parts(source, lines, inner, options, log)
     if ragged is not None:
-        raise TableError(str(ragged)) from None
+        raise ragged
     if options.decimal is None and options.thousands is None:
         _restore_thousands(frame, names, source, encoding, layout, log)
     frame.columns = pd.Index(names)
     _note_layout(layout, frame, source, options, log)
     bare = (re.sub(r"^[\[(]([^\[\]()]*)[\])]$", r"\1", unit.strip()).strip() for unit in layout.units)
     units = {each: unit for each, unit in zip(names, bare, strict=False) if unit not in ("", "-")}
-    above = b"".join(line + b"\n" for line in head.split(b"\n", layout.lines_above)[: layout.lines_above])
-    table = RawTable(source.name, frame, layout.decimal, unnamed, units)
-    return Read(table, layout, encoding, above, source.path is not None)
+    return [RawTable(source.name, frame, layout.decimal, unnamed, units)]
 
 
-def _read_parts(source: TextSource, lines: list[str], inner: InnerLines, options: TextOptions, log: ReadLog) -> Read:
+def _read_parts(
+    source: TextSource, lines: list[str], inner: InnerLines, options: TextOptions, log: ReadLog
+) -> list[RawTable]:
     """Read a text without the lines that are no rows, and each of its tables by itself."""
     said = {
         "remarks": (inner.remarks, "{lines} among the rows of {name} left out: {first} …"),
@@ -370,17 +352,16 @@ def _read_parts(source: TextSource, lines: list[str], inner: InnerLines, options
         if some:
             count, first = counted(len(some), "line"), quoted(lines[some[0]])
             log.add(kind, sentence.format(lines=count, name=source.name, first=first), len(some), changed=True)
-    reads: list[Read] = []
+    tables: list[RawTable] = []
     for start, stop in pairwise([0, *inner.tables, len(lines)]):
         content = "\n".join(lines[place] for place in range(start, stop) if place not in inner.left_out).encode()
         name = f"{source.name} (table from line {start + 1:,})" if start else source.name
-        reads.append(_read_as(TextSource(name, partial(io.BytesIO, content), source.max_bytes), UTF8, options, log))
-    further = tuple(read.table for read in reads[1:])
-    if further:
+        tables += _read_as(TextSource(name, partial(io.BytesIO, content), source.max_bytes), UTF8, options, log)
+    if inner.tables:
         where = ", ".join(f"{start + 1:,}" for start in inner.tables[:5])
-        about = f"{source.name} holds {len(reads)} tables, one below the other (from line {where}); each is read."
-        log.add("stacked tables", about, len(reads))
-    return replace(reads[0], further=further)
+        about = f"{source.name} holds {len(tables)} tables, one below the other (from line {where}); each is read."
+        log.add("stacked tables", about, len(tables))
+    return tables
 
 
 def _all_lines(source: TextSource, encoding: TextEncoding, layout: TextLayout) -> list[str]:
@@ -407,7 +388,7 @@ def _may_hold_headers(frame: pd.DataFrame, layout: TextLayout) -> bool:
 def _read_checked(
     source: TextSource, encoding: TextEncoding, layout: TextLayout, names: list[str] | None = None
 ) -> pd.DataFrame:
-    """Return all rows; TableError if there are none, RaggedError if a line has too few or too many fields.
+    """Return all rows; TableError if there are none, or a line has too few or too many fields.
 
     names : of the columns, if the text may be read in pieces.
     """
@@ -420,70 +401,11 @@ def _read_checked(
         with _rows(source, encoding, layout) as stream:
             counts = [(chunk.count(layout.separator.encode()), chunk.count(b'"')) for chunk in stream]
         separators, quotes = (sum(each) for each in zip(*counts, strict=True))
-        if quotes or separators != len(frame) * (layout.width - 1):  # no line is too long: pandas refuses those
-            _refuse_ragged(source, encoding, layout)
+        suspect = quotes or separators != len(frame) * (layout.width - 1)  # no line is too long: pandas refuses those
+        if suspect and (odd := _odd_line(source, encoding, layout)):
+            raise TableError(odd)
     _restore_texts(frame, source, encoding, layout)
     return frame
-
-
-def read_alike(example: Read, paths: Iterable[Path], options: TextOptions) -> list[RawTable] | None:
-    """Read the first of these files, small ones that have the example's layout beyond doubt, with one call of pandas.
-
-    That takes a tenth of the time. It ends at the first file that begins with other lines, has quotes, blank lines or
-    another decimal sign, or is not UTF-8: that one is to be read alone. None if rows do not fit, so that each file has
-    to be read alone, to say which is wrong.
-    """
-    layout, table = example.layout, example.table
-    if table.unnamed or layout.width < 2 or layout.separator == " " or example.encoding != UTF8 or not example.above:
-        return []
-    names, bodies, counts, size = list[str](), list[bytes](), list[int](), 0
-    for path in paths:
-        body = _plain_rows(path, example, options)
-        if body is None or size > _LARGEST_BATCH:
-            break
-        names.append(path.name)
-        bodies.append(body)
-        counts.append(body.count(b"\n"))
-        size += len(body)
-    if not bodies:
-        return []
-    content = example.above + b"".join(bodies)
-    source = TextSource(f"{len(bodies)} files", lambda: io.BytesIO(content), 8 * layout.width * len(content))
-    try:
-        frame = _read_checked(source, UTF8, layout)
-    except TableError:
-        return None
-    floats = (column for _, column in frame.items() if column.dtype.kind == "f")
-    if len(frame) != sum(counts) or any(thousands_share(each.to_numpy(), _WHOLE) for each in floats):
-        return None
-    frame = frame.copy()  # columns of a kind next to each other, so that thousands of parts are cut quickly
-    frame.columns = table.frame.columns
-    stops = np.cumsum(counts).tolist()
-    parts = [frame.iloc[stop - count : stop] for stop, count in zip(stops, counts, strict=True)]
-    return [replace(table, name=name, frame=part) for name, part in zip(names, parts, strict=True)]
-
-
-def _plain_rows(path: Path, example: Read, options: TextOptions) -> bytes | None:
-    """Return the rows of a file, each with its line end, if it certainly has the layout of the example."""
-    layout = example.layout
-    try:
-        if path.stat().st_size > _SMALL:
-            return None
-        content = path.read_bytes().removeprefix(codecs.BOM_UTF8).replace(b"\r\n", b"\n")
-        content.decode()
-    except (OSError, UnicodeDecodeError):  # said where it is read alone
-        return None
-    body = content[len(example.above) :].strip(b"\n")
-    odd = any(sign in body for sign in (b"\r", b"\0", b'"', b"\n\n", b"\n ", b"\n\t"))
-    if not content.startswith(example.above) or not body.strip() or odd or body.startswith((b" ", b"\t")):
-        return None
-    if (layout.separator.encode() + b" " in body) != layout.spaced:
-        return None
-    if options.decimal is None and layout.separator != ",":
-        rows = (line.split(layout.separator) for line in body[:_CHUNK].decode(errors="replace").split("\n")[:20])
-        if decimal_sign(rows) != layout.decimal:
-            return None
-    return body + b"\n"
 
 
 def column_names(layout: TextLayout, name: str) -> tuple[list[str], tuple[str, ...]]:
@@ -507,12 +429,64 @@ def _read_readings(
     kinds = dict.fromkeys([names.index(tag), *(each for each in texts if not seems_time(first[each]))], "category")
     if names.index(value) in texts:
         return None
-    with source.open() as file:
-        start = _read(file, source.name, 2**16)
-    rows = int(1.2 * source.most_bytes * start.count(b"\n") / len(start))
     with _rows(source, encoding, layout) as stream:
-        pieces: Any = _parse(stream, source, encoding, layout, chunksize=PIECE, dtype=kinds)
-        return read_in_pieces(pieces, min(rows, MOST_EXPECTED))
+        pieces: Any = _parse(stream, source, encoding, layout, chunksize=_PIECE, dtype=kinds)
+        return _read_in_pieces(pieces)
+
+
+def _read_in_pieces(pieces: Iterator[pd.DataFrame]) -> pd.DataFrame | None:
+    """Return the columns of a text with a row for each reading; None if one of them cannot be read for certain.
+
+    Tags (categories) become numbers and times become times at once: ten million readings are 180 MB then, where their
+    texts would be some gigabytes. Only numbers, and times that begin with the year, are read so.
+    """
+    parts = defaultdict[Any, list[NDArray[Any]]](list)
+    tags = defaultdict[Any, dict[str, int]](dict)
+    offset: int | None = None
+    try:
+        for piece in pieces:
+            for name, column in piece.items():
+                if isinstance(column.dtype, pd.CategoricalDtype):
+                    known = tags[name]
+                    codes = [known.setdefault(tag, len(known)) for tag in column.cat.categories]
+                    part = np.array([*codes, -1], dtype=np.int32)[column.cat.codes.to_numpy()]
+                elif column.dtype.kind in "iuf":
+                    part = column.to_numpy(dtype=np.float64)
+                    part = part if not np.abs(part).max() > _EXACT else part[:0]
+                else:
+                    part, own_offset = _plain_times(column)
+                    part = part if own_offset is not None and offset in (None, own_offset) else part[:0]
+                    offset = own_offset
+                other = bool(parts[name]) and parts[name][0].dtype != part.dtype
+                if other or len(part) < len(piece):
+                    return None
+                parts[name].append(part)
+    except (TableError, OverflowError):
+        return None  # and said by who reads it whole
+    zone = None if offset in (None, NAIVE) else dt.timezone(dt.timedelta(minutes=offset or 0))
+    frame = dict[Any, Any]()
+    for name in list(parts):
+        values = np.concatenate(parts.pop(name))
+        if name in tags:
+            frame[name] = pd.Categorical.from_codes(values, pd.Index(list(tags[name])))
+        elif values.dtype.kind == "M":
+            index = pd.DatetimeIndex(values, copy=False)
+            frame[name] = index if zone is None else index.tz_localize("UTC").tz_convert(zone)
+        else:
+            frame[name] = values
+    return pd.DataFrame(frame, copy=False)
+
+
+def _plain_times(column: pd.Series[Any]) -> tuple[NDArray[Any], int | None]:
+    """Return times and the one offset from UTC that all have; None if one of them cannot be read for certain."""
+    rows, kinds = pd.factorize(column)
+    texts = kinds.tolist()
+    reader = TimeReader.learn(texts[:_FEW])
+    if reader is None or reader.unit or reader.day_first is not None or reader.format or (rows < 0).any():
+        return rows, None
+    times, offsets = reader.read(texts)
+    certain = not np.isnat(times).any() and len({*offsets.tolist()}) == 1 and not any(map(_FINER.search, texts))
+    return times[rows], int(offsets[0]) if certain else None
 
 
 def _read_frame(source: TextSource, encoding: TextEncoding, layout: TextLayout) -> pd.DataFrame:
@@ -540,7 +514,6 @@ def _read_frame(source: TextSource, encoding: TextEncoding, layout: TextLayout) 
 
 @contextmanager
 def _rows(source: TextSource, encoding: TextEncoding, layout: TextLayout) -> Iterator[CleanBytes]:
-    """Open the text below the header."""
     with CleanBytes(source, encoding, layout.width, layout.separator) as stream:
         lines = stream.head().split(b"\n", layout.lines_above)[: layout.lines_above]
         stream.skip(sum(len(line) + 1 for line in lines))
@@ -567,21 +540,37 @@ def _parse(
             )
             return frame
     except (ValueError, OverflowError, pd.errors.ParserWarning) as error:
-        if isinstance(error, TableError):
+        if isinstance(error, TableError | UnicodeError):
             raise
         name, open_quote = source.name, re.search(r"EOF inside string starting at row (\d+)", str(error))
         if open_quote:
             line = layout.lines_above + int(open_quote.group(1)) + 1
             said = f'{name} has a quote (") near line {line:,} that is never closed. Close or remove it.'
         else:
-            _refuse_ragged(source, encoding, layout)
             said = f"{name} cannot be read as a table ({str(error).strip()[:200]}). Export it again as CSV."
+            said = _odd_line(source, encoding, layout) or said
         raise TableError(said) from None
 
 
-def _refuse_ragged(source: TextSource, encoding: TextEncoding, layout: TextLayout) -> None:
+def _odd_line(source: TextSource, encoding: TextEncoding, layout: TextLayout) -> str:
+    """Say which line is the first that has not a field for each column; "" if all have."""
+    name, width = source.name, layout.width
     with _rows(source, encoding, layout) as stream:
-        refuse_ragged(stream, layout.separator, layout.width, source.name, layout.lines_above)
+        reader = csv.reader(_lines(stream), delimiter=layout.separator)
+        try:
+            for fields in reader:
+                if len(fields) != width and (len(fields) > 1 or "".join(fields).strip()):
+                    return (
+                        f"{name}, line {layout.lines_above + reader.line_num:,} has {counted(len(fields), 'field')} "
+                        f"where the table has {width:,} columns: it begins "
+                        f"{quoted(layout.separator.join(fields[:4]))}. Correct or remove this line."
+                    )
+        except csv.Error as error:
+            raise TableError(
+                f"{name} cannot be cut into fields at line {layout.lines_above + reader.line_num:,}: {error}. "
+                f"Correct or remove it."
+            ) from None
+    return ""
 
 
 def _restore_texts(frame: pd.DataFrame, source: TextSource, encoding: TextEncoding, layout: TextLayout) -> None:
@@ -607,14 +596,12 @@ def _restore_thousands(
     floats: dict[Any, FloatArray] = {each: column.to_numpy() for each, column in frame.items() if column.dtype == float}
     sign = layout.decimal
     can_be_noted = sign == "." and layout.separator != ","
-    if not can_be_noted and not any(thousands_share(column, _WHOLE) for column in floats.values()):
+    shares = {number: _grouped_share(column) for number, column in floats.items()}
+    suspects = [number for number, share in shares.items() if share < 1]
+    shown = [number for number in suspects if shares[number] >= _WHOLE]
+    others = any(np.isnan(share) for share in shares.values())
+    if not suspects or not (shown or can_be_noted) or (others and not shown):
         return  # as nearly always
-    shares = {number: thousands_share(column) for number, column in floats.items()}
-    suspects = [number for number, share in shares.items() if share is not None]
-    shown = [number for number in suspects if (shares[number] or 0.0) >= _WHOLE]
-    others = any(_has_fractions(floats[number]) for number in floats if number not in suspects)
-    if not suspects or (others and not shown):
-        return
     for rows in (_FEW, None) if shown else (_FEW,):
         with _rows(source, encoding, layout) as stream:
             texts = _parse(stream, source, encoding, layout, usecols=suspects, dtype=str, nrows=rows)
@@ -639,43 +626,17 @@ def _restore_thousands(
         log.add("thousands", said, len(suspects))
 
 
-def thousands_share(column: FloatArray, least: float = 0.0) -> float | None:
-    """Return the share of whole numbers, if the sign of decimals may stand between thousands; None if it does not.
-
-    It may where there are none but whole numbers and 1.000 to 999.999.
-
-    least : None for a smaller share too, which is quick to tell.
-
-    >>> thousands_share(np.array([995.0, 1.005, 1.12, 870.0] * 9)), thousands_share(np.array([0.5, 1.25] * 20))
-    (0.5, None)
-    """
-    if not least and not _may_be_grouped(column[: _FEW // 5]):
-        return None
-    whole = count = 0
-    for some in _blocks(column):
-        there = some if has_all(some) else some[np.isfinite(some)]
-        whole += int(np.count_nonzero(there == np.rint(there)))
-        count += len(there)
-    if count < _FEWEST or whole == count or whole < least * count:
-        return None
-    return whole / count if all(map(_may_be_grouped, _blocks(column))) else None
-
-
-def _has_fractions(column: FloatArray) -> bool:
-    return any((some != np.rint(some))[np.isfinite(some)].any() for some in _blocks(column))
-
-
-def _may_be_grouped(column: FloatArray) -> bool:
-    """Return whether there are only whole numbers and 1.000 to 999.999."""
-    sizes = np.abs(column[np.isfinite(column)])
-    parts = 1000 * sizes
-    odd = (sizes >= 1000) | ((sizes > 0) & (sizes < 1)) | (np.abs(parts - np.rint(parts)) > 1e-6)
-    return not odd.any()
-
-
-def _blocks(column: FloatArray) -> Iterator[FloatArray]:
-    """Yield blocks that stay near the processor: of ten million numbers, each copy would be 80 MB."""
-    return (column[start : start + _BLOCK] for start in range(0, len(column), _BLOCK))
+def _grouped_share(column: FloatArray) -> float:
+    """Return the share of whole numbers, if all others are from 1.000 to 999.999; NaN if there are other fractions."""
+    sizes = np.abs(column[:: 1 + len(column) // _SAMPLED])
+    sizes = sizes[np.isfinite(sizes)]
+    fractions = sizes[sizes != np.rint(sizes)]
+    parts = 1000 * fractions
+    odd = (fractions >= 1000) | (fractions < 1) | (np.abs(parts - np.rint(parts)) > 1e-6)
+    if not len(fractions):
+        return 1.0
+    few = len(sizes) < _FEWEST or bool((sizes >= 1000).any())
+    return float("nan") if few or odd.any() else 1 - len(fractions) / len(sizes)
 
 
 def _note_layout(
@@ -696,24 +657,6 @@ def _note_layout(
         log.add("blanks", f"{source.name} was read with blanks between its columns.", 1)
     if layout.decimal == "," and options.decimal is None:
         log.add("decimal comma", f"{source.name} was read with a decimal comma.", 1)
-
-
-def refuse_ragged(chunks: Iterable[bytes], separator: str, width: int, name: str, lines_above: int) -> None:
-    """Read all lines with the csv module, and raise at the first that has not `width` fields."""
-    reader = csv.reader(_lines(chunks), delimiter=separator)
-    try:
-        for fields in reader:
-            if len(fields) == width or (len(fields) <= 1 and not "".join(fields).strip()):
-                continue
-            raise RaggedError(
-                f"{name}, line {lines_above + reader.line_num:,} has {counted(len(fields), 'field')} where the table "
-                f"has {width:,} columns: it begins {quoted(separator.join(fields[:4]))}. Correct or remove this line."
-            )
-    except csv.Error as error:
-        raise TableError(
-            f"{name} cannot be cut into fields at line {lines_above + reader.line_num:,}: {error}. "
-            f"Correct or remove it."
-        ) from None
 
 
 def _lines(chunks: Iterable[bytes]) -> Iterator[str]:

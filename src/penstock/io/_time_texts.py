@@ -294,6 +294,18 @@ def read_alike(texts: pd.Series[Any]) -> TextTimes | None:
     return found
 
 
+def year_first_format(text: str) -> str | None:
+    """Return the format of a time such as 25-03-31 13:45, whose year comes first; None if there is no one format.
+
+    >>> year_first_format("25-03-31 13:45")
+    '%y-%m-%d %H:%M'
+    """
+    way = _way_of(text)
+    if way is None or way.zone or way.half or way.seconds:
+        return None
+    return re.sub(r"^%d(.)%m.%y", r"%y\1%m\1%d", way.formats[0])
+
+
 def _way_of(text: str) -> _Way | None:
     found = _CLOCK_FIRST.fullmatch(text) or _STAMP.fullmatch(text) or _CTIME.fullmatch(text)
     if found is None:

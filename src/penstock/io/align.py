@@ -39,8 +39,8 @@ from penstock.io._align_kernels import (
     receive_readings,
     sample_intervals,
 )
-from penstock.io.durations import parse_duration
 from penstock.io.table import TableError
+from penstock.io.times import parse_duration
 from penstock.storage import Record, StorageError
 
 _SECOND = 1_000_000  # microseconds
@@ -200,16 +200,9 @@ class _RowMaker:
         return AlignedRows(stamps, rows)
 
 
-@dataclass(frozen=True, eq=False)
-class Aligned:
-    """All readings of a file in rows, and how many rows of each tag have readings of their own, and one held."""
-
-    rows: AlignedRows
-    own: IntArray
-    held: IntArray
-
-
-def align_readings(alignment: Alignment, codes: NDArray[np.integer], times: IntArray, values: FloatArray) -> Aligned:
+def align_readings(
+    alignment: Alignment, codes: NDArray[np.integer], times: IntArray, values: FloatArray
+) -> tuple[AlignedRows, IntArray]:
     """Put all readings of a file into rows.
 
     Parameters
@@ -217,38 +210,37 @@ def align_readings(alignment: Alignment, codes: NDArray[np.integer], times: IntA
     alignment : Alignment
     codes, times, values : arrays, one entry a reading
         Which tag, when (microseconds since 1970), and what; NaN for a reading that is known to be bad, after which
-        nothing is held. In order of time: see `order_readings`.
+        nothing is held. In order of time.
 
     Returns
     -------
-    Aligned
+    The rows, and (2, tags) how many of them have readings of a tag's own, and one held.
 
     Examples
     --------
     >>> tags = (AlignedTag("flow", 30, 0), AlignedTag("level", 60, 60))
     >>> times = np.array([0, 10, 30, 60, 90])
-    >>> found = align_readings(Alignment(30, tags), np.array([0, 1, 0, 0, 0]), times, np.array([1.0, 7, 2, 3, 4]))
-    >>> found.rows.times.tolist(), found.rows.values.tolist(), found.held.tolist()
-    ([0, 30, 60, 90], [[1.0, 7.0], [2.0, 7.0], [3.0, 7.0], [4.0, nan]], [0, 2])
+    >>> codes, values = np.array([0, 1, 0, 0, 0]), np.array([1.0, 7, 2, 3, 4])
+    >>> rows, shares = align_readings(Alignment(30, tags), codes, times, values)
+    >>> rows.times.tolist(), rows.values.tolist(), shares.tolist()
+    ([0, 30, 60, 90], [[1.0, 7.0], [2.0, 7.0], [3.0, 7.0], [4.0, nan]], [[4, 1], [0, 2]])
     """
     maker = _RowMaker(alignment)
-    rows = maker.make(codes, times, values)
-    return Aligned(rows, maker.shares[0], maker.shares[1])
+    return maker.make(codes, times, values), maker.shares
 
 
 class Aligner:
     """Put readings into rows as they come; see the module for the rule.
 
     The row of a step is returned as soon as a reading has come that is at least `late` after its end. A reading whose
-    row is made already is not used, but counted (`too_late`, `newest_too_late`). At most `most_waiting` readings wait
-    for the end of their step; where more come, the oldest step is closed before its time, and counted (`closed_early`).
+    row is made already is not used, but counted (`too_late`, `newest_too_late`). Where more than a million readings
+    wait for the end of their step, the oldest step is closed before its time.
 
     Parameters
     ----------
     alignment : Alignment
     late : int
         Microseconds.
-    most_waiting : int
 
     Examples
     --------
@@ -262,22 +254,16 @@ class Aligner:
     [[5.5]]
     """
 
-    def __init__(self, alignment: Alignment, late: int = 0, *, most_waiting: int = _MOST_WAITING) -> None:
-        if not 0 <= late <= _FARTHEST:
-            raise ValueError(f"late is a number of microseconds from 0 to {_FARTHEST}; got {late}.")
-        if most_waiting < 1:
-            raise ValueError(f"At least one reading must be allowed to wait; got most_waiting={most_waiting}.")
+    def __init__(self, alignment: Alignment, late: int = 0) -> None:
         self.alignment, self.late = alignment, int(late)
-        self.closed_early = 0
         self._maker = _RowMaker(alignment)
-        self._most_waiting = int(most_waiting)
         self._marks = np.zeros(_MARKS, dtype=np.int64)
         self._marks[[NEWEST, CLOSED, LATE_TIME]] = _NEVER
         self._marks[OLDEST] = -_NEVER
         self._codes: IntArray = np.empty(0, dtype=np.int64)
         self._times: IntArray = np.empty(0, dtype=np.int64)
         self._values: FloatArray = np.empty(0)
-        self._make_room(min(_FIRST_WAITING, self._most_waiting))
+        self._make_room(_FIRST_WAITING)
         self._none = AlignedRows(np.empty(0, dtype=np.int64), np.empty((0, len(alignment.tags))))
 
     @property
@@ -301,14 +287,8 @@ class Aligner:
         """Take readings in the order in which they came; return the rows that are complete now."""
         codes, times = np.asarray(codes, dtype=np.int64), np.asarray(times, dtype=np.int64)
         values = np.asarray(values, dtype=np.float64)
-        if not codes.shape == times.shape == values.shape == (len(codes),):
-            raise ValueError("A reading has a code, a time and a value: give three sequences of one length.")
         if not len(codes):
             return self._none
-        if codes.min() < 0 or codes.max() >= len(self.alignment.tags):
-            raise ValueError(f"Codes of tags are from 0 to {len(self.alignment.tags) - 1}.")
-        if times.min() < -_FARTHEST or times.max() > _FARTHEST:
-            raise ValueError(f"Times are microseconds since 1970, at most {_FARTHEST}.")
         found, first = [], 0
         while True:
             first = receive_readings(
@@ -319,21 +299,11 @@ class Aligner:
                 found.append(self._make_rows())
             if first == len(codes):
                 return _joined(found) if found else self._none
-            if self.waiting == len(self._codes) < self._most_waiting:
-                self._make_room(min(2 * len(self._codes), self._most_waiting))
-            elif self.waiting == self._most_waiting:
-                self.closed_early += 1
+            if self.waiting == len(self._codes) < _MOST_WAITING:
+                self._make_room(2 * len(self._codes))
+            elif self.waiting == len(self._codes):
                 self._marks[CLOSED] = self._marks[OLDEST]
                 found.append(self._make_rows())
-
-    def advance(self, time: int) -> AlignedRows:
-        """Return the rows of steps that ended at least `late` before this time, though no reading says so."""
-        if not -_FARTHEST <= time <= _FARTHEST:
-            raise ValueError(f"A time is microseconds since 1970, at most {_FARTHEST}; got {time}.")
-        step, origin = self.alignment.step, self.alignment.origin
-        self._marks[NEWEST] = max(self._marks[NEWEST], time)
-        self._marks[CLOSED] = max(self._marks[CLOSED], (time - self.late - origin) // step - 1)
-        return self._make_rows() if self._marks[OLDEST] <= self._marks[CLOSED] else self._none
 
     def finish(self) -> AlignedRows:
         """Return the rows of all readings that wait, whether or not their steps are over."""
@@ -370,8 +340,6 @@ class Aligner:
         return {
             "alignment": self.alignment.state(),
             "late": self.late,
-            "most_waiting": self._most_waiting,
-            "closed_early": self.closed_early,
             "rows": maker.rows,
             "marks": self._marks.copy(),
             "codes": self._codes[:n].copy(),
@@ -387,20 +355,18 @@ class Aligner:
         """Return the aligner of a state from a file; a StorageError if something does not fit."""
         record = state if isinstance(state, Record) else Record(state, "aligner")
         record.require_fields(
-            "alignment", "late", "most_waiting", "closed_early", "rows", "marks", "codes", "times", "values",
-            "last_values", "last_times", "shares",
+            "alignment", "late", "rows", "marks", "codes", "times", "values", "last_values", "last_times", "shares",
         )  # fmt: skip
         alignment = Alignment.restore(record.part("alignment"))
         p = len(alignment.tags)
-        most = record.whole("most_waiting", least=1, most=2**32)
-        aligner = cls(alignment, record.whole("late", least=0, most=_FARTHEST), most_waiting=most)
+        aligner = cls(alignment, record.whole("late", least=0, most=_FARTHEST))
         marks = record.array("marks", np.int64, (_MARKS,), least=_NEVER, most=-_NEVER)
         n = int(marks[WAITING])
         codes = record.array("codes", np.int64, (n,), least=0, most=p - 1)
         times = record.array("times", np.int64, (n,), least=-_FARTHEST, most=_FARTHEST)
         steps = (times - alignment.origin) // alignment.step
         oldest = int(steps.min()) if n else -_NEVER
-        sound = n <= most and marks[TOO_LATE] >= 0 and 0 <= marks[LATE_CODE] < p and marks[OLDEST] == oldest
+        sound = n <= _MOST_WAITING and marks[TOO_LATE] >= 0 and 0 <= marks[LATE_CODE] < p and marks[OLDEST] == oldest
         if not sound or marks[CLOSED] >= oldest or (n and marks[NEWEST] < times.max()):
             raise record.error("marks", "those of the readings that wait")
         values = record.value("values")
@@ -411,8 +377,7 @@ class Aligner:
         maker.last_values = record.array("last_values", np.float64, (p,), missing=True)
         maker.last_times = record.array("last_times", np.int64, (p,), least=_NEVER, most=_FARTHEST)
         maker.shares = record.array("shares", np.int64, (2, p), least=0, most=maker.rows)
-        aligner.closed_early = record.whole("closed_early", least=0, most=2**53)
-        aligner._make_room(min(max(n, _FIRST_WAITING), most))
+        aligner._make_room(1 << (max(n, _FIRST_WAITING) - 1).bit_length())
         aligner._codes[:n], aligner._times[:n], aligner._values[:n] = codes, times, values
         aligner._marks = marks.copy()
         return aligner
@@ -422,20 +387,6 @@ def _joined(parts: Sequence[AlignedRows]) -> AlignedRows:
     if len(parts) == 1:
         return parts[0]
     return AlignedRows(np.concatenate([part.times for part in parts]), np.concatenate([part.values for part in parts]))
-
-
-def order_readings(
-    codes: NDArray[np.integer], times: IntArray, values: FloatArray
-) -> tuple[NDArray[np.integer], IntArray, FloatArray]:
-    """Return readings in order of time; those of one time stay in their order.
-
-    >>> [part.tolist() for part in order_readings(np.array([0, 1, 2]), np.array([5, 3, 5]), np.array([1.0, 2.0, 3.0]))]
-    [[1, 0, 2], [3, 5, 5], [2.0, 1.0, 3.0]]
-    """
-    if (times[1:] >= times[:-1]).all():
-        return codes, times, values
-    order = np.argsort(times, kind="stable")
-    return codes[order], times[order], values[order]
 
 
 def tag_intervals(codes: NDArray[np.integer], times: IntArray, values: FloatArray, count: int) -> list[IntArray]:

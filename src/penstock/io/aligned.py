@@ -18,12 +18,11 @@ from penstock._messages import counted, listed, quoted
 from penstock._types import FloatArray
 from penstock.io._layout import is_missing, without_groups
 from penstock.io._numbers import MissingCodes
-from penstock.io._row_values import Columns, LineError, TableOptions, to_number
+from penstock.io._row_values import Columns, TableOptions, to_number
 from penstock.io.align import AlignedRows, AlignedTag, Aligner, Alignment
 from penstock.io.feeds import InputError
 from penstock.io.quality import BAD_WORDS
 from penstock.io.rows import BadLine, Batch, RowSource
-from penstock.io.table import Note
 from penstock.io.times import TimeReader
 
 _MANY_LATE = 1000  # readings
@@ -169,16 +168,16 @@ class Aligning:
         for place, name in enumerate(tag):
             try:
                 if name is None:
-                    raise LineError("it has no tag")
+                    raise ValueError("it has no tag")
                 if math.isnan(batch.seconds[place]):
-                    raise LineError("its time is missing")
+                    raise ValueError("its time is missing")
                 code = self._codes.get(name)
                 if code is None:
                     if len(self._unknown) < _SHOWN:
                         self._unknown[name] = None
                     continue
                 values.append(math.nan if bad[place] else self._value(name, value[place]))
-            except LineError as error:
+            except ValueError as error:
                 batch.faults.append(BadLine("the stream", batch.lines[place], str(error)))
                 continue
             codes.append(code)
@@ -225,7 +224,7 @@ class Aligning:
                 continue
             if text not in words:
                 if len(words) >= _MOST_WORDS:
-                    raise LineError(f"tag {quoted(name)} has more than {_MOST_WORDS:,} different texts")
+                    raise ValueError(f"tag {quoted(name)} has more than {_MOST_WORDS:,} different texts")
                 words.append(text)
             found.append(float(words.index(text)))
         return found
@@ -255,7 +254,6 @@ class AlignedSource:
         self._is_part = is_part  # more readings come from elsewhere: its end is not the end of the last step
         self._finished = False
         self.provisional = False
-        self.strict = source.strict
 
     @property
     def _aligns(self) -> bool:
@@ -267,20 +265,9 @@ class AlignedSource:
         """The columns of the rows; None until the layout is known."""
         return self._aligning.columns if self._aligns else self._source.columns
 
-    @property
-    def reader(self) -> TimeReader | None:
-        """How times are read."""
-        return self._source.reader
-
-    @property
-    def notes(self) -> list[Note]:
-        """What is odd about the layout."""
-        return self._source.notes
-
-    @property
-    def progress(self) -> Any:
-        """How far times have come."""
-        return self._source.progress
+    def __getattr__(self, name: str) -> Any:
+        """Return what is that of the source: how times are read, notes, how far times have come."""
+        return getattr(self._source, name)
 
     @property
     def ended(self) -> bool:
@@ -309,10 +296,6 @@ class AlignedSource:
             )
         return made if len(made.lines) or made.faults or made.remarks or made.readings else None
 
-    def fault(self, line: int, reason: str) -> BadLine:
-        """Return the report on a line that cannot be used."""
-        return self._source.fault(line, reason)
-
     def position(self) -> dict[str, Any]:
         """Return the place of the first line that was not read, how it is read, and the readings that wait."""
         return {**self._source.position(), "aligner": self._aligning.state() if self._aligns else None}
@@ -322,10 +305,6 @@ class AlignedSource:
         self._source.continue_from(position)
         if position.get("aligner") is not None:
             self._aligning.restore(position["aligner"])
-
-    def close(self) -> None:
-        """Close the source."""
-        self._source.close()
 
 
 AnySource = RowSource | AlignedSource

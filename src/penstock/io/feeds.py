@@ -425,7 +425,6 @@ class FollowFeed(Feed):
         return data
 
     def _has_successor(self) -> bool:
-        """Return whether there is a later file with something in it."""
         assert self._descriptor is not None
         if any(os.fstat(descriptor).st_size > 0 for descriptor in self._queue):
             return True

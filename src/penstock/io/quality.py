@@ -75,6 +75,8 @@ _CAMEL = re.compile(r"(?P<tag>.*[a-zäöü0-9])(?:Opc)?(?:Quality|Status|Qualit�
 _BEFORE = re.compile(
     rf"(?:{_WORD})[\s_.:/,|-]*[\s_.:/,|\[(-](?:(?:of|von|de|for)[\s_])?(?P<tag>[^\s_.:/,|(\[-].*?)[\])]?", re.IGNORECASE
 )
+_SHORT = re.compile(r"(?P<tag>.*[^\s._])[._][Qq]")  # or a flow
+_NAMED = (_AFTER, _CAMEL, _BEFORE, _SHORT)
 _UNIT = re.compile(r"\s*[\[(][^\])]*[\])]\s*$")
 _VALUE = re.compile(r"(?:[\s_.:/,|-]*(?:value|val|wert|valeur|valor|messwert|reading|pv))$", re.IGNORECASE)
 
@@ -103,8 +105,8 @@ def is_quality(name: str, values: Any) -> bool:
     >>> is_quality("Status", ["run", "stop"]), is_quality("quality", [97.5, 98.1]), is_quality("level", [192, 0])
     (False, False, False)
     """
-    if not named_like_quality(name):
-        return False
+    if not named_like_quality(name) or _SHORT.fullmatch(name.strip()):
+        return named_like_quality(name) and tells_quality(values)
     different = _different(values)
     if not 0 < len(different) <= _MOST_WORDS:
         return False
@@ -180,7 +182,7 @@ def tag_of(name: str, names: Sequence[str]) -> str | None:
     """
     others = [other for other in names if other != name]
     if not is_quality_name(name):
-        for pattern in (_AFTER, _CAMEL, _BEFORE):
+        for pattern in _NAMED:
             found = pattern.fullmatch(name.strip())
             tag = None if found is None else _column_of(found["tag"], others)
             if tag is not None:
@@ -219,7 +221,7 @@ def _are_shares(numbers: FloatArray) -> bool:
 @lru_cache(maxsize=4096)
 def named_like_quality(name: str) -> bool:
     """Return whether a column is called as quality is, be it that of some tag."""
-    return any(pattern.fullmatch(name.strip()) for pattern in (_PLAIN, _AFTER, _CAMEL, _BEFORE))
+    return any(pattern.fullmatch(name.strip()) for pattern in (_PLAIN, *_NAMED))
 
 
 def _column_of(tag: str, others: Iterable[str]) -> str | None:

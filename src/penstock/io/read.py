@@ -22,6 +22,7 @@ from penstock.io._combine import (
     Combined,
     JoinPlan,
     RawTable,
+    appended,
     combine,
     have_same_columns,
     one_below_other,
@@ -196,9 +197,10 @@ def read_table(
         if len(raws) == 1:
             check_orientation(raws[0], log)
         raws = [without_bad_readings(each, inputs.taken, log) for each in raws]
-        tables: list[Area] = list(raws) if inputs.label is not None or inputs.group is not None else []
-        if inputs.label is None and inputs.group is None:
-            raws = with_file_names(raws, clock)
+        is_spread = inputs.label is None and inputs.group is None
+        tables: list[Area] = [] if is_spread else [*appended(raws, log)]
+        if is_spread:
+            raws = appended(with_file_names(raws, clock), log)
             while raws:  # a long table is not kept beside its readings
                 area = spread_tags(raws.pop(0), clock, inputs.taken, joining, log)
                 pairs = None
@@ -232,7 +234,6 @@ def read_table(
 
 
 def _names(value: str | Sequence[str] | None, option: str) -> tuple[str, ...]:
-    """Return the names given for an option: none, one or several."""
     names = (value,) if isinstance(value, str) else tuple(value or ())
     for name in names:
         if not isinstance(name, str):
@@ -345,37 +346,31 @@ class _InputOptions:
     group: str | None
 
     @property
-    def _kept_apart(self) -> dict[str, str]:
-        """Label and group by column."""
-        roles = ((self.group, "group"), (self.label, "label"))
-        return {name: role for name, role in roles if name is not None}
-
-    @property
-    def taken(self) -> set[str]:
+    def taken(self) -> set[Any]:
         """Columns that are not to be searched for the time."""
-        return {*(self.columns or ()), *self.exclude, *self._kept_apart}
+        return {*(self.columns or ()), *self.exclude, self.label, self.group} - {None}
 
     def check(self, known: Sequence[str], time: Sequence[str], source: str) -> None:
         """Raise for names that are no columns, and for columns that cannot be both."""
         label, group = (() if name is None else (name,) for name in (self.label, self.group))
-        options = {"time": time, "columns": self.columns or (), "exclude": self.exclude, "label": label, "group": group}
-        for parameter, names in options.items():
+        refuse_unknown(self.exclude, known, "exclude", source)
+        purposes = dict[str, str]()
+        uses = {"columns": self.columns or (), "group": group, "label": label, "time": time}
+        for parameter, names in uses.items():
+            purpose = "an input" if parameter == "columns" else f"the {parameter}"
             refuse_unknown(names, known, parameter, source)
-        roles = self._kept_apart | dict.fromkeys(time, "time")
-        for name in self.columns or ():
-            if name in roles:
-                raise TableError(f"Column {quoted(name)} cannot be an input and the {roles[name]}. Name it once.")
-        if self.columns is not None and len(set(self.columns)) < len(self.columns):
-            raise TableError(f"columns names a column twice: {listed(self.columns)}. Name each once.")
-        for role, names, others in (("label", label, time), ("group", group, (*time, *label))):
-            if names and names[0] in others:
-                name = names[0]
-                raise TableError(f"Column {quoted(name)} cannot be the {role} and the {roles[name]}. Name it once.")
+            for name in names:
+                if purposes.get(name) == purpose:
+                    raise TableError(f"{parameter} names a column twice: {listed(names)}. Name each once.", parameter)
+                if name in purposes:
+                    both = f"{purposes[name]} and {purpose}"
+                    raise TableError(f"Column {quoted(name)} cannot be {both}. Name it once.", parameter)
+                purposes[name] = purpose
 
     def reads(self, name: str, also: Collection[str]) -> bool:
         """Return whether a column is read at all, as an input, the label or for rules."""
         wanted = name not in self.exclude if self.columns is None else name in self.columns
-        return wanted or name in also or name in self._kept_apart
+        return wanted or name in also or name in (self.label, self.group)
 
     def choose(self, combined: Combined, also: Collection[str], source: str) -> list[str]:
         """Return the inputs, and the columns of `also`, which rules look at."""
@@ -398,7 +393,6 @@ def _made_of(
     fewest_rows: int,
     log: ReadLog,
 ) -> Table:
-    """Return the table of these columns, with rows in order of time."""
     frame, times = combined.frame, combined.clock.times
     _refuse_few_rows(len(frame), fewest_rows, log.source)
     groups = None if inputs.group is None else _Groups.of(frame[inputs.group], times, log)
@@ -419,6 +413,13 @@ def _made_of(
     if label is not None:
         label = label.set_axis(values.index)
     _check_numbers(values, complete, log)
+    for area, columns in combined.areas.items():
+        texts = [name for name in columns if name in values]
+        if texts and all(values[name].dtype != np.float64 for name in texts):
+            first = values[texts[0]].dropna()
+            said = f"{area} has no column of numbers, only text"
+            said = f"{said}, such as {quoted(first.iloc[0])}." if len(first) else f"{said}."
+            log.add("only text", said, len(texts), tuple(texts))
     if times is not None:
         if len(rows) > 1:
             if groups is None and combined.alignment is None:
@@ -567,7 +568,7 @@ def _note_sampling(times: pd.DatetimeIndex, rows: IndexArray, log: ReadLog, grou
     repeated = int((steps == 0).sum())
     if repeated:
         said = f"The time stamp of {counted(repeated, 'row')} is that of the row before; all rows are kept."
-        log.add("duplicate times", said, repeated, rows=_first(rows[1:][steps == 0]))
+        log.add("duplicate times", said, repeated, rows=_first(rows[1:][steps == 0]), doubt=2 * repeated > len(rows))
     seconds, steps = steps, steps[steps > 0]
     if len(steps) < 3:  # too few to say what is usual
         return

@@ -6,6 +6,7 @@ are there when the input pauses. It is decided once, and kept with the position.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from copy import copy
@@ -18,7 +19,7 @@ from penstock._messages import duration_in_words, quoted
 from penstock._types import FloatArray
 from penstock.io._csv_rows import CsvRows, RowLayout, learn_layout
 from penstock.io._layout import HEAD_LINES, is_enough, is_missing
-from penstock.io._row_values import Columns, JsonRows, LineError, Parsed, TableOptions
+from penstock.io._row_values import Columns, JsonRows, Parsed, TableOptions
 from penstock.io.feeds import ADVICE, HEAD, Feed, InputError, LineCutter, byte_length, last_bytes
 from penstock.io.table import Note, ReadLog
 from penstock.io.times import TimeReader
@@ -88,26 +89,12 @@ class TimeProgress:
         >>> TimeProgress(0.0, 0.0, 60.0).check(np.array([60.0, 9e6, 9e6 + 60]), 86_400.0)
         ([], [])
         """
-        known = np.flatnonzero(np.isfinite(seconds))
-        if not len(known):
-            return [], []
-        newest = np.maximum.accumulate(np.concatenate(([self.newest], seconds[known])))
-        steps = seconds[known] - newest[:-1]
-        started = np.isfinite(steps)  # the first row of all has none before it
-        odd = (steps[started] > most).any() or (steps[started] < -_BEHIND).any()
-        if self.ahead is not None or self.behind or odd:
-            return self._check_one_by_one(seconds, known.tolist(), most)
-        forwards = steps[started & (steps > 0)]
-        self.step = float(forwards[-1]) if len(forwards) else self.step
-        self.last, self.newest = float(seconds[known[-1]]), float(newest[-1])
-        return [], []
-
-    def _check_one_by_one(self, seconds: FloatArray, known: list[int], most: float) -> tuple[list[int], list[str]]:
         wrong: list[int] = []
         remarks: list[str] = []
         waiting: int | None = None  # the place of the row that is ahead; None if it came earlier
-        for place in known:
-            time = float(seconds[place])
+        for place, time in enumerate(seconds.tolist()):
+            if math.isnan(time):
+                continue
             if self.ahead is not None:
                 if self.ahead <= time <= self.ahead + max(most, 3 * self.step, self.ahead - self.newest):
                     self.step, self.newest = self.ahead - self.newest, self.ahead  # both are right
@@ -315,7 +302,9 @@ class RowSource:
                 try:
                     self._parser = JsonRows.of(line, self._options)
                     break
-                except LineError as malformed:
+                except InputError:
+                    raise
+                except ValueError as malformed:
                     faults.append(self.fault(self._line + passed + 1, str(malformed)))
             passed += 1
         if faults and self.strict:
@@ -326,7 +315,6 @@ class RowSource:
         return Batch(np.empty((0, 0)), [], None, faults) if faults else None
 
     def _count_blank(self) -> int:
-        """Return how many of the lines that come next are blank."""
         return next((at for at, line in enumerate(self._lines) if line.strip()), len(self._lines))
 
     def _fill(self) -> bool:
@@ -435,7 +423,6 @@ class RowSource:
         }
 
     def _malformed(self, reason: str) -> Batch:
-        """Pass over the first line and report it."""
         fault = self.fault(self._line + 1, reason)
         if self.strict:
             raise InputError(f"{fault} (--strict)")

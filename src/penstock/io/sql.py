@@ -206,7 +206,6 @@ def _forbid_writing(connection: Any, sa: Any) -> None:
 
 
 def _only_table(connection: Any, name: str, sa: Any) -> str:
-    """Return the query for all of the only table, or view; TableError with the names if there are more, or none."""
     inspector = sa.inspect(connection)
     tables = inspector.get_table_names() or inspector.get_view_names()
     if len(tables) != 1:

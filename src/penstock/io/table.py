@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 # Kinds of notes on what was read without confidence, the one that can spoil most first.
 DOUBTS = (
     "transposed", "thousands", "long format", "two clocks", "ambiguous dates", "contradictory dates", "not a time",
-    "time without date", "dates carried on", "repeated stamps",
+    "time without date", "dates carried on", "repeated stamps", "duplicate times",
     "reset of the clock", "times out of bounds", "broken times", "times to come",
     "times that do not exist", "daylight saving", "mixed offsets", "short overlap", "encoding", "codes for missing?",
-    "text among numbers", "mixed text",
+    "only text", "text among numbers", "mixed text",
 )  # fmt: skip
 
 

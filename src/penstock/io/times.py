@@ -12,6 +12,7 @@ import re
 import zoneinfo
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from penstock.io._time_texts import (
     read_alike,
     read_times,
     with_dates,
+    year_first_format,
 )
 from penstock.io.table import ReadLog, TableError
 
@@ -60,6 +62,19 @@ _ENOUGH = 0.5  # of the values of a sample are times
 _NEARLY_ALL = 0.9
 _MISREAD = 0.05  # of the dates: if more cannot be read in the known order of day and month, it is not theirs
 _NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d{1,3})?", re.ASCII)
+_SHORT_YEAR = re.compile(r"\d\d([-/.])\d\d\1\d\d(?!\d)")
+_DURATION_UNITS = {
+    Fraction(1, 1000): ("ms", "millisecond", "milliseconds"),
+    Fraction(1): ("s", "sec", "second", "seconds"),
+    Fraction(60): ("min", "mins", "minute", "minutes"),
+    Fraction(3600): ("h", "hr", "hrs", "hour", "hours"),
+    Fraction(86_400): ("d", "day", "days"),
+    Fraction(7 * 86_400): ("w", "week", "weeks"),
+}
+_SECONDS = {word: seconds for seconds, words in _DURATION_UNITS.items() for word in words}
+_DURATION = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([^\W\d_]+)\s*")
+_LONGEST_DURATION = 100  # characters
+_MOST_DAYS = 100_000
 _ISO = re.compile(r"(19|20|21)\d\d-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?")
 
 
@@ -271,6 +286,7 @@ class ColumnTimes:
     text: TextTimes | None = None
     unit: str = ""
     format: str | None = None
+    year_first: bool = False  # as the order of the rows suggests
     carried: int = 0  # times of day without a date, which have that of a row above
 
     def reader(self, zone: dt.tzinfo | None) -> TimeReader:
@@ -310,6 +326,10 @@ class ColumnTimes:
         if self.carried:
             said = f"{counted(self.carried, 'time')} in {column} without a date: the date of the last row that has one"
             log.add("dates carried on", f"{said} is taken.", self.carried, (name,), changed=True)
+        if self.year_first:
+            said = f"Dates in {column} were read with the year first; {option('day_first', True)} or"
+            said = f"{said} {option('day_first', False)} changes it."
+            log.add("ambiguous dates", said, len(self.times) if self.times is not None else 0, (name,))
         if read is None:
             return
         if read.day_first is not None and read.decided_by != "you":
@@ -408,7 +428,15 @@ def joined_time(day: str, hour: str) -> str:
 
 def _decided_texts(texts: list[str], there: int, options: TimeOptions) -> ColumnTimes:
     """Read texts; where they do not tell the day from the month, what is known of their source does."""
+    reader = options.known
+    if reader is not None and reader.format is not None and options.format is None and options.day_first is None:
+        read = _from_texts(texts, there, None, reader.format)
+        if read.share >= _ENOUGH:
+            return read
     read = _from_texts(texts, there, options.day_first, options.format)
+    year_first = None if read.text is None or options.day_first is not None else _year_first(texts, there, read)
+    if year_first is not None:
+        return year_first
     known = None if options.known is None else options.known.day_first
     if read.text is None or known is None or read.text.decided_by in ("", "you"):
         return read
@@ -422,6 +450,30 @@ def _decided_texts(texts: list[str], there: int, options: TimeOptions) -> Column
         return read
     other.text.decided_by = "model"
     return other
+
+
+def _year_first(texts: list[str], there: int, read: ColumnTimes) -> ColumnTimes | None:
+    """Return times whose year has two digits and comes first (25-03-31), if that fits all and the order of rows best.
+
+    Where the order tells nothing, the latest times that are not to come are taken: records are mostly of these years.
+    """
+    first = next(filter(None, texts), "")
+    if read.times is None or not _SHORT_YEAR.match(first):
+        return None
+    form = year_first_format(first)
+    other = None if form is None else _from_texts(texts, there, None, form)
+    if other is None or other.times is None or other.share < 1:
+        return None
+    of_both = [each[~np.isnat(each)].astype(np.int64) for each in (read.times, other.times)]
+    if len(of_both[0]) == len(of_both[1]):
+        steps = [np.diff(each) for each in of_both]
+        disorder = [(int((each < 0).sum()), int(np.abs(each).max(initial=0))) for each in steps]
+        latest = [int(each.max()) for each in of_both]
+        now = int(np.datetime64("now", "us").astype(np.int64))
+        later = latest[0] < latest[1] <= now or latest[1] <= now < latest[0]
+        if disorder[1] > disorder[0] or (disorder[1] == disorder[0] and not later):
+            return None
+    return replace(other, year_first=True)
 
 
 def _from_texts(texts: list[str], there: int, day_first: bool | None, form: str | None) -> ColumnTimes:
@@ -640,3 +692,30 @@ def _in_zone(index: pd.DatetimeIndex, zone: dt.tzinfo | None, column: str, log: 
     )
     log.add("daylight saving", said, len(rows), (column,), changed=not settled, doubt=not settled)
     return index.tz_localize(zone, ambiguous=~later, nonexistent="shift_forward")
+
+
+def parse_duration(text: str) -> pd.Timedelta:
+    """Read a duration: a number and its unit (ms, s, min, h, d, w), or several of them.
+
+    >>> parse_duration("90 s"), parse_duration("1h30min"), parse_duration("1.5 days")
+    (Timedelta('0 days 00:01:30'), Timedelta('0 days 01:30:00'), Timedelta('1 days 12:00:00'))
+    >>> parse_duration("30")
+    Traceback (most recent call last):
+    ValueError: '30' is no duration. Write a number and its unit, such as '30 min', '2 h' or '1 d'.
+    """
+    seconds, at = Fraction(0), 0
+    while part := _DURATION.match(text, at) if len(text) <= _LONGEST_DURATION else None:
+        number, unit = part.groups()
+        if unit.lower() not in _SECONDS:
+            hint = " Write min for minutes." if unit in ("m", "M") else ""
+            known = "known are ms, s, min, h, d and w"
+            raise ValueError(f"{quoted(text)} has an unknown unit {quoted(unit)}; {known}.{hint}")
+        seconds += Fraction(number) * _SECONDS[unit.lower()]
+        at = part.end()
+    if not at or at < len(text):
+        raise ValueError(
+            f"{quoted(text)} is no duration. Write a number and its unit, such as '30 min', '2 h' or '1 d'."
+        )
+    if seconds > _MOST_DAYS * 86_400:
+        raise ValueError(f"The duration {quoted(text)} is longer than {_MOST_DAYS:,} days.")
+    return pd.Timedelta(microseconds=round(seconds * 1_000_000))

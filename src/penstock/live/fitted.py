@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from penstock._parameters import ParameterError
 from penstock._types import BoolArray, FloatArray, IndexArray, StreamScores
-from penstock.columns import RowRule, RuleError
+from penstock.columns import RowRule
 from penstock.detection import UNKNOWN, Model, ModePart, ModePlan, deviations, mode_name
 from penstock.detectors import OnlineNSNMF, SeriesMonitor
 from penstock.io import Aligning, Batch, InputError, Table, TableOptions, TimeReader, is_number, plain_alignment
@@ -467,7 +467,7 @@ def _kinds_in_rule(rule: RowRule, known: dict[str, str]) -> dict[str, str]:
         frame = pd.DataFrame({name: pd.Series(dtype=dtypes[found[name]]) for name in rule.columns})
         try:
             rule.truth(Table(frame, pd.DatetimeIndex([], tz="UTC"), None, None, "the stream", ()))
-        except RuleError:
+        except ParameterError:
             continue
         return found
     raise InputError(f"The model has a rule for its modes that cannot be applied to a stream: {rule}.")
