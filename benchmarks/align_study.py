@@ -109,10 +109,10 @@ def make_plant(name: str, seed: int, together: bool) -> Readings:
         times.append(START + (when * SECOND).astype(np.int64))
         values.append(np.round(value, 3))
     order = np.argsort(np.concatenate(times), kind="stable")
-    ordered = [np.concatenate(parts)[order] for parts in (codes, times, values)]
+    all_codes, all_values = np.concatenate(codes)[order], np.concatenate(values)[order]
     names = [f"T{code:02d}" for code in range(len(each))]
     edges = START + int(begin * SECOND), START + int((begin + length) * SECOND)
-    return Readings(names, *ordered, names[faulty], *edges)
+    return Readings(names, all_codes, np.concatenate(times)[order], all_values, names[faulty], *edges)
 
 
 def exceptions(values: Floats, band: float) -> list[int]:
