@@ -70,16 +70,16 @@ def test_the_outlier_is_still_found(detector: BaseDetector) -> None:
 def test_how_much_was_seen(detector: BaseDetector) -> None:
     X = holey_rows()
     fitted = clone(detector).fit(X)
-    np.testing.assert_allclose(fitted.seen_, (~np.isnan(X)).mean(axis=1))
-    np.testing.assert_array_equal(fitted.seen_share(X), fitted.seen_)
-    assert fitted.seen_share([[np.nan] * 6, [1.0] * 6]).tolist() == [0.0, 1.0]
-    assert (clone(detector).fit(some_rows()).seen_ == 1).all()
+    np.testing.assert_allclose(fitted.observed_fraction_, (~np.isnan(X)).mean(axis=1))
+    np.testing.assert_array_equal(fitted.observed_fraction(X), fitted.observed_fraction_)
+    assert fitted.observed_fraction([[np.nan] * 6, [1.0] * 6]).tolist() == [0.0, 1.0]
+    assert (clone(detector).fit(some_rows()).observed_fraction_ == 1).all()
 
 
 def test_a_detector_that_refuses_holes_has_seen_everything() -> None:
     fitted = LoMST().fit(some_rows())
-    assert (fitted.seen_ == 1).all()
-    assert (fitted.seen_share(some_rows(3)) == 1).all()
+    assert (fitted.observed_fraction_ == 1).all()
+    assert (fitted.observed_fraction(some_rows(3)) == 1).all()
 
 
 def test_pandas_polars_masked_arrays_and_arrays_agree() -> None:

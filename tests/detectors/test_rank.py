@@ -76,7 +76,7 @@ def test_shares_are_those_of_the_squared_score(score_kind: str) -> None:
         places = [list("abcde").index(name) for name in found["variable"]]
         squares = (found["difference"] / span[places]) ** 2
         total = squares.groupby(level=0, sort=False).sum()
-        seen = detector.seen_share(rows)
+        seen = detector.observed_fraction(rows)
         np.testing.assert_allclose(np.sqrt(total.reindex(rows.index) / seen), detector.anomaly_score(rows))
         np.testing.assert_allclose(found["share"].groupby(level=0).sum(), 1.0)
         np.testing.assert_allclose(found["value"] - found["rebuilt"], found["difference"])

@@ -380,7 +380,7 @@ def test_all_comes_back(tmp_path: Path, name: str, scale: str | None) -> None:
     for other in (loaded, pickle.loads(pickle.dumps(fitted))):
         assert_same_detector(fitted, other)
         new = np.vstack([X * 1.01, X, 5 * X[:3]])
-        for method in ("anomaly_score", "predict", "false_alarm_rate", "seen_share"):
+        for method in ("anomaly_score", "predict", "false_alarm_rate", "observed_fraction"):
             assert alike(getattr(fitted, method)(new), getattr(other, method)(new))
         mine, its = fitted.explain(new), other.explain(new)
         pd.testing.assert_frame_equal(mine.parts, its.parts, check_exact=True)

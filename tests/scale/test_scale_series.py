@@ -34,7 +34,14 @@ def times():
 
 
 def assert_same(found, expected, X):
-    for name in ("scores_", "evidence_", "single_row_scores_", "out_of_sample_scores_", "seen_", "threshold_"):
+    for name in (
+        "scores_",
+        "evidence_",
+        "single_row_scores_",
+        "out_of_sample_scores_",
+        "observed_fraction_",
+        "threshold_",
+    ):
         np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-9, atol=1e-9, err_msg=name)
     np.testing.assert_allclose(found.score_series(X[:50]), expected.score_series(X[:50]), rtol=1e-9, atol=1e-9)
 

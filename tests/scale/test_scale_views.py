@@ -45,7 +45,7 @@ def assert_same_fit(found, expected, new):
         np.testing.assert_array_equal(getattr(found.tree_, name), getattr(expected.tree_, name), err_msg=name)
     for name in ("kept", "copy_of"):
         np.testing.assert_array_equal(getattr(found.model_.copies, name), getattr(expected.model_.copies, name))
-    for name in ("parts_", "scores_", "seen_", "threshold_"):
+    for name in ("parts_", "scores_", "observed_fraction_", "threshold_"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), err_msg=name)
     assert found.model_.views.standards == expected.model_.views.standards
     for view in ("encoding", "plain", "logged", "sampled", "marginal"):

@@ -188,7 +188,7 @@ def test_missing_readings_carry_no_evidence() -> None:
     assert 645 <= detector.scores_.argmax() < 665
     assert detector.evidence_[655].argmax() == 3
     assert (detector.evidence_[600:, 1] < 0.1).all()
-    assert detector.seen_[350] == 0
+    assert detector.observed_fraction_[350] == 0
     assert np.isfinite(detector.expected(X)).all()
     assert np.isfinite(detector.anomaly_score(X)).all()
     with pytest.raises(ValueError, match="only in column 1"):

@@ -330,7 +330,7 @@ class BaseDetector(TrainingScores, BaseEstimator, metaclass=ABCMeta):  # type: i
     ----------
     scores_ : ndarray of shape (n,)
         Anomaly scores of the training rows.
-    seen_ : ndarray of shape (n,)
+    observed_fraction_ : ndarray of shape (n,)
         The share of each training row's values that are not missing.
     threshold_ : float
         Rows with a higher score are flagged. Set it to change the verdicts after fitting.
@@ -427,7 +427,7 @@ class BaseDetector(TrainingScores, BaseEstimator, metaclass=ABCMeta):  # type: i
     def _finish_fit(self, scores: FloatArray, *, seen: FloatArray | None = None, table: Any = None) -> Self:
         """Take over the scores of the training rows and choose the threshold; nothing is missing if `seen` is None."""
         self.scores_ = bounded(scores)
-        self.seen_ = np.ones(len(scores)) if seen is None else seen
+        self.observed_fraction_ = np.ones(len(scores)) if seen is None else seen
         self.threshold_ = self._choose_threshold(self.contamination)
         self._row_labels = pandas_index(table)
         return self
@@ -463,7 +463,7 @@ class BaseDetector(TrainingScores, BaseEstimator, metaclass=ABCMeta):  # type: i
         """
         return self._score_table(self._read_new(X), X)
 
-    def seen_share(self, X: Any) -> FloatArray:
+    def observed_fraction(self, X: Any) -> FloatArray:
         """Return the share of each row's values that are not missing, from 0 to 1.
 
         A score is scaled up from the values that are there to all of them; the fewer there are, the less it says.
@@ -491,7 +491,7 @@ class BaseDetector(TrainingScores, BaseEstimator, metaclass=ABCMeta):  # type: i
             "row_labels": pack_labels(self._row_labels) if labels else None,
             "scaling": None if self.scaling_ is None else pack_fields(self.scaling_, SCALING),
             "scores": self.scores_,
-            "seen": None if (self.seen_ == 1).all() else self.seen_,
+            "seen": None if (self.observed_fraction_ == 1).all() else self.observed_fraction_,
             "threshold": float(self.threshold_),
             "model": self._pack_model(),
         }
@@ -503,7 +503,7 @@ class BaseDetector(TrainingScores, BaseEstimator, metaclass=ABCMeta):  # type: i
         self.scores_ = found["scores"]
         n = len(self.scores_)
         self._check_row_count(n)
-        self.seen_ = np.ones(n) if found["seen"] is None else found["seen"]
+        self.observed_fraction_ = np.ones(n) if found["seen"] is None else found["seen"]
         self._row_labels = unpack_labels(record.optional_part("row_labels"), n)
         self.scaling_ = unpack_scaling(record.optional_part("scaling"), self.n_features_in_)
         self.threshold_ = found["threshold"]

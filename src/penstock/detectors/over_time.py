@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
 from penstock._blas import one_blas_thread
+from penstock._parameters import estimator
 from penstock._types import BoolArray, FloatArray
 from penstock.detectors._base import BaseDetector, score_array
 from penstock.detectors._factor_base import FactorDetector
@@ -34,7 +35,6 @@ from penstock.sensors.packing import pack, unpack
 from penstock.sensors.readings import without_holes
 from penstock.sensors.residuals import leave_own_out, rebuild_rows
 from penstock.storage import Record
-from penstock.thresholds import Contamination
 
 _SET_ASIDE = 0.05  # of the rows, the highest, are not calibrated by
 _LARGEST = 100.0  # in widths: residuals are cut there
@@ -146,6 +146,7 @@ def _with_readings(X: FloatArray) -> BoolArray:
     return np.asarray(~np.isnan(X).all(axis=1))
 
 
+@estimator
 class OverTime(SeriesDetector):
     """Give any detector of rows a sense of time: `OverTime(NSNMF(30))`.
 
@@ -196,11 +197,13 @@ class OverTime(SeriesDetector):
     (True, 2)
     """
 
-    model_: OverTimeModel
+    scale: ClassVar[str | None] = None  # type: ignore[misc]
 
-    def __init__(self, detector: Any = None, contamination: Contamination = "auto") -> None:
-        self.detector = detector
-        self.contamination = contamination
+    detector: Any = None
+
+    @property
+    def _fitted(self) -> OverTimeModel:
+        return cast("OverTimeModel", self.model_)
 
     def check_parameters(self) -> None:
         """Raise a ValueError if a parameter is out of bounds."""
@@ -218,7 +221,7 @@ class OverTime(SeriesDetector):
     @property
     def detector_(self) -> BaseDetector:
         """The detector that was fitted."""
-        return self.model_.detector
+        return self._fitted.detector
 
     @property
     def scores_sensors(self) -> bool:
@@ -265,7 +268,7 @@ class OverTime(SeriesDetector):
         return SeriesFit(model, SeriesScores(scores, layer.on_all_sensors(found.evidence)), out_of_sample)
 
     def _pack_series(self) -> dict[str, Any]:
-        model = self.model_
+        model = self._fitted
         return {
             "detector": state_of(model.detector),
             "scale": pack(model.scale),

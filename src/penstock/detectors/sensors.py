@@ -7,14 +7,15 @@ import sys
 from abc import abstractmethod
 from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import KW_ONLY
 from numbers import Real
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from penstock._parameters import Bounds, ParameterError
+from penstock._parameters import ParameterError, estimator
 from penstock._progress import logged_fit
 from penstock._types import FloatArray
 from penstock.certainty import TOO_FEW_BLOCKS, WELL_ABOVE_USUAL, EpisodeRate, fit_episode_rate
@@ -323,6 +324,13 @@ class SeriesDetector(BaseDetector):
         self.rate_, self.new_row_rate_ = (None if each is None else unpack(EpisodeRate, each, {}) for each in rates)
 
 
+def _check_columns(name: str, value: object) -> None:
+    """Raise unless `value` is None or a tuple of column numbers."""
+    if value is not None and not (type(value) is tuple and all(type(each) is int and each >= 0 for each in value)):
+        raise ParameterError(name, f" must be None or a tuple of column numbers; got {value!r:.100}.")
+
+
+@estimator
 class SensorDetector(SeriesDetector):
     """Score sensors by each other over time: for plants, machines and other tables in order of time.
 
@@ -377,21 +385,11 @@ class SensorDetector(SeriesDetector):
     True
     """
 
-    def __init__(
-        self, contamination: Contamination = "auto", random_state: Any = 0, explaining: tuple[int, ...] | None = None
-    ) -> None:
-        self.contamination = contamination
-        self.random_state = random_state
-        self.explaining = explaining
+    scale: ClassVar[str | None] = None  # type: ignore[misc]
 
-    _bounds: ClassVar[Bounds] = {"random_state": check_random_source}
-
-    def check_parameters(self) -> None:
-        """Raise a ValueError if a parameter is out of bounds."""
-        super().check_parameters()
-        given = self.explaining
-        if given is not None and not (type(given) is tuple and all(type(each) is int and each >= 0 for each in given)):
-            raise ParameterError("explaining", f" must be None or a tuple of column numbers; got {given!r:.100}.")
+    _: KW_ONLY
+    random_state: Annotated[Any, check_random_source] = 0
+    explaining: Annotated[tuple[int, ...] | None, _check_columns] = None
 
     def _fit_steps(self) -> tuple[Callable[..., Any] | None, Callable[..., Any]] | None:
         return None, self._learn_rows
