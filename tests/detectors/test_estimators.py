@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import re
 import threading
 from unittest import SkipTest
@@ -33,7 +32,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from penstock._parameters import bounds_of
 from penstock.detectors import (
     GNMF,
-    NMF,
     NSNMF,
     SNMF,
     BaseDetector,
@@ -46,8 +44,6 @@ from penstock.detectors import (
     OnlineNSNMF,
     SensorDetector,
     cluster_plan,
-    score_array,
-    with_model_alone,
 )
 from penstock.factor import Solution
 from penstock.graph.rows import first_copies
@@ -424,13 +420,3 @@ def test_only_what_pays_on_a_cluster_has_a_plan() -> None:
 def test_steps_of_a_fit_are_not_public() -> None:
     steps = {"begin_fit", "finish_fit", "pose", "install", "with_model", "needs", "learn_rows", "score_array"}
     assert not [type(each) for each in (*LISTED.values(), OnlineNSNMF()) if steps & set(dir(type(each)))]
-
-
-@pytest.mark.parametrize("detector", [NSNMF(2, random_state=0), NMF(2, random_state=0), Detector()])
-def test_a_detector_with_its_model_alone_scores_new_rows(detector: BaseDetector) -> None:
-    fitted, new = clone(detector).fit(some_rows()), some_rows(seed=3)
-    small = with_model_alone(fitted, None)
-    assert len(pickle.dumps(small)) < 3000
-    again = with_model_alone(small, fitted.model_.in_memory())
-    np.testing.assert_array_equal(score_array(again, new), fitted.anomaly_score(new))
-    assert not hasattr(again, "scores_")

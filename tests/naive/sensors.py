@@ -109,8 +109,8 @@ def later_mean(values, starts, horizon):
 
 
 def later_size(values, starts, horizon):
-    """The moving size, with the same bound."""
-    return [min(m, 3 * max(abs(x), 1.0)) for m, x in zip(moving_size(values, starts, horizon), values, strict=True)]
+    """The moving size, at most twice the present |value| or 1."""
+    return [min(m, 2 * max(abs(x), 1.0)) for m, x in zip(moving_size(values, starts, horizon), values, strict=True)]
 
 
 def courses(values, starts):

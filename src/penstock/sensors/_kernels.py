@@ -16,7 +16,8 @@ _LARGEST_STEP, _LARGEST_SIZE = 0.5, 1.5  # what counts of a residual in its slow
 _USUAL_SIZE = 0.8  # of |residual|: the mean, for normal noise
 _LARGEST_SQUARE = 100.0
 _NEARLY = 1 - 1e-9  # a product spares a quotient that could not count
-_LARGEST_MEMORY = 3.0  # times the present residual, or the usual spread, that a channel over past rows counts for
+# How often the present residual, or the usual spread, a mean or a size over past rows counts for at most.
+MOST_MEAN, MOST_SIZE = 3.0, 2.0
 
 
 @kernel
@@ -202,12 +203,12 @@ def moving_sizes(values: Array, starts: Array, shares: Array, state: Array, out:
 
 
 @kernel
-def bound_by_present(channel: Array, values: Array) -> None:
-    """|channel| (n, q), in place, at most three times the present |value| or usual spread: what has ended is over."""
+def bound_by_present(channel: Array, values: Array, most: float) -> None:
+    """|channel| (n, q), in place, at most so many times the present |value| or usual spread: what has ended is over."""
     n, q = channel.shape
     for i in range(n):
         for j in range(q):
-            channel[i, j] = min(abs(channel[i, j]), _LARGEST_MEMORY * max(abs(values[i, j]), 1.0))
+            channel[i, j] = min(abs(channel[i, j]), most * max(abs(values[i, j]), 1.0))
 
 
 @kernel
@@ -357,9 +358,10 @@ def follow_residuals(
     for h in range(len(by)):
         if h < len(by) - 1:
             moving_means(E, starts, shares[2 + h], horizons[h], channel)
+            bound_by_present(channel, E, MOST_MEAN)
         else:
             moving_sizes(E, starts, shares[2 + h], horizons[h], channel)
-        bound_by_present(channel, E)
+            bound_by_present(channel, E, MOST_SIZE)
         compare_channel(channel, by[h], powers[h], edges[h], leads, largest, tops, evidence)
         for i in range(n):
             five = 0.0

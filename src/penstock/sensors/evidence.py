@@ -20,6 +20,8 @@ from scipy.optimize import nnls
 from penstock._blas import one_blas_thread
 from penstock._types import BoolArray, FloatArray, IndexArray
 from penstock.sensors._kernels import (
+    MOST_MEAN,
+    MOST_SIZE,
     activity_rows,
     bound_by_present,
     compare_channel,
@@ -221,11 +223,11 @@ def calibrate(
 def trailing_channels(
     evidence: FloatArray, spacing: Spacing, state: FloatArray, horizons: tuple[int, ...] = TRAILING_HORIZONS
 ) -> Iterator[FloatArray]:
-    """Yield |moving mean| of each horizon; `state` (number of horizons, p) goes on from row to row."""
+    """Yield |moving mean| of each horizon, bounded by the present; `state` (number of horizons, p) goes on."""
     for number, horizon in enumerate(horizons):
         means = np.empty_like(evidence)
         moving_means(evidence, spacing.starts, spacing.shares(horizon), state[number], means)
-        np.abs(means, out=means)
+        bound_by_present(means, evidence, MOST_MEAN)
         yield means
         del means  # before the next one is made
 
@@ -254,17 +256,18 @@ def trailing_blocks(
     for horizon in horizons:
         shares = spacing.shares(horizon)
         around = _rows_remembered(shares.min())
-        yield fill_blocks(evidence.shape[1], _trailing, evidence, spacing.starts, shares, around=around)
+        work = partial(_later_channel, moving_means, MOST_MEAN)
+        yield fill_blocks(evidence.shape[1], work, evidence, spacing.starts, shares, around=around)
 
 
 def later_channels(evidence: FloatArray, spacing: Spacing) -> Iterator[FloatArray]:
     """Yield the channels of later rows: moving means, and the root of the mean of squares over eight rows."""
-    channels = [*((moving_means, horizon) for horizon in TRAILING_HORIZONS), (moving_sizes, _SIZE_HORIZON)]
-    for follow, horizon in channels:
+    means = ((moving_means, MOST_MEAN, horizon) for horizon in TRAILING_HORIZONS)
+    for follow, most, horizon in (*means, (moving_sizes, MOST_SIZE, _SIZE_HORIZON)):
         shares = spacing.shares(horizon)
         around = _rows_remembered(shares.min())
         yield fill_blocks(
-            evidence.shape[1], partial(_later_channel, follow), evidence, spacing.starts, shares, around=around
+            evidence.shape[1], partial(_later_channel, follow, most), evidence, spacing.starts, shares, around=around
         )
 
 
@@ -278,16 +281,10 @@ def _two_sided(
     return smaller
 
 
-def _trailing(evidence: FloatArray, starts: BoolArray, shares: FloatArray) -> FloatArray:
-    means = np.empty(evidence.shape)
-    moving_means(evidence, starts, shares, np.zeros(evidence.shape[1]), means)
-    return np.abs(means, out=means)
-
-
-def _later_channel(follow: Any, evidence: FloatArray, starts: BoolArray, shares: FloatArray) -> FloatArray:
+def _later_channel(follow: Any, most: float, evidence: FloatArray, starts: BoolArray, shares: FloatArray) -> FloatArray:
     found = np.empty(evidence.shape)
     follow(evidence, starts, shares, np.zeros(evidence.shape[1]), found)
-    bound_by_present(found, evidence)
+    bound_by_present(found, evidence, most)
     return found
 
 

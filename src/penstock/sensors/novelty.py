@@ -64,14 +64,14 @@ class Novelty:
     def _news(self, Z: FloatArray, spacing: Spacing, state: NoveltyState) -> FloatArray:
         """Return readings with those of columns that did not move less their mean over the last rows.
 
-        A set point that is moved for the first time is news, and a level that stays is not.
+        A set point that is moved for the first time is news. A level that stays is not, nor is one that is as ever.
         """
         columns, last = Z[:, self.constant].copy(), state.constant_means[self.constant]
         means, goes_on = np.empty(columns.shape), np.zeros(len(Z), dtype=np.bool_)  # over gaps, too
         moving_means(columns, goes_on, spacing.shares(_NEWS), last, means)
         state.constant_means[self.constant] = last
         news = Z.copy()
-        news[:, self.constant] = columns - means
+        news[:, self.constant] = np.where(columns == 0.0, 0.0, columns - means)
         return news
 
     def with_constants(self, center: FloatArray, directions: FloatArray, constant: BoolArray) -> Novelty:
