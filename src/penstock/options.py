@@ -113,7 +113,6 @@ class ReadingOptions(SourceOptions):
     ] = ()
     progress: Callable[[str], None] | None = None
     reader: Callable[..., Any] | None = None
-    checker: Callable[..., Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,6 +141,7 @@ class ColumnOptions:
         ),
     ] = ()
     ordered: Annotated[bool, _in("--ordered", "Rows without time stamps are in order of time, evenly spaced.")] = False
+    checker: Callable[..., Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
