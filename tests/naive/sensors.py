@@ -102,15 +102,20 @@ def moving_size(values, starts, horizon):
 
 
 def later_mean(values, starts, horizon):
-    """|moving mean|, at most three times the present |value| or 1."""
+    """|moving mean|, at most three times the present |value|, or 2."""
     return [
-        min(abs(m), 3 * max(abs(x), 1.0)) for m, x in zip(moving_mean(values, starts, horizon), values, strict=True)
+        min(abs(m), max(3 * abs(x), 2.0)) for m, x in zip(moving_mean(values, starts, horizon), values, strict=True)
     ]
 
 
 def later_size(values, starts, horizon):
-    """The moving size, at most twice the present |value| or 1."""
-    return [min(m, 2 * max(abs(x), 1.0)) for m, x in zip(moving_size(values, starts, horizon), values, strict=True)]
+    """The moving size, at most three times the largest |value|, of each of which 0.3 is left after every row, or 2."""
+    found, begin = [], 0
+    for i, size in enumerate(moving_size(values, starts, horizon)):
+        begin = i if starts[i] else begin
+        recent = max(abs(values[k]) * 0.3 ** (i - k) for k in range(begin, i + 1))
+        found.append(min(size, max(3 * recent, 2.0)))
+    return found
 
 
 def courses(values, starts):

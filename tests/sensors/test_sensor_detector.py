@@ -390,7 +390,7 @@ def test_numbers_of_any_size_in_a_file_are_refused_or_harmless(tmp_path: Path, m
 @pytest.mark.parametrize(
     ("way", "value", "message"),
     [
-        (("series", "layer", "means"), np.zeros((3, 9)), r"means.* should be float64 of shape \(3, 5\)"),
+        (("series", "layer", "means"), np.zeros((3, 9)), r"means.* should be float64 of shape \(4, 5\)"),
         (("series", "novelty", "level"), np.zeros(1), "level.* ≥ 1e-300"),
         (("detector", "fitted", "model", "model", "novelty", "column"), 99, "center.* of 6 columns"),
         (("series", "last", "begun"), 1, "begun.* should be True or False"),

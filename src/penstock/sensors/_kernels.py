@@ -16,8 +16,8 @@ _LARGEST_STEP, _LARGEST_SIZE = 0.5, 1.5  # what counts of a residual in its slow
 _USUAL_SIZE = 0.8  # of |residual|: the mean, for normal noise
 _LARGEST_SQUARE = 100.0
 _NEARLY = 1 - 1e-9  # a product spares a quotient that could not count
-# How often the present residual, or the usual spread, a mean or a size over past rows counts for at most.
-MOST_MEAN, MOST_SIZE = 3.0, 2.0
+_MOST, _LEAST = 3.0, 2.0  # a mean or a size over past rows is at most so many times the present residual, or this
+FADED = 0.3  # what is left of a residual after a row: noise and oscillation pass through zero, and are not over then
 
 
 @kernel
@@ -203,12 +203,23 @@ def moving_sizes(values: Array, starts: Array, shares: Array, state: Array, out:
 
 
 @kernel
-def bound_by_present(channel: Array, values: Array, most: float) -> None:
-    """|channel| (n, q), in place, at most so many times the present |value| or usual spread: what has ended is over."""
+def faded_sizes(values: Array, starts: Array, state: Array, out: Array) -> None:
+    """The largest recent |value| of each column, of which 0.3 is left after every row; `state` as in `moving_means`."""
+    n, q = values.shape
+    for i in range(n):
+        for j in range(q):
+            before = 0.0 if starts[i] else FADED * state[j]
+            state[j] = max(abs(values[i, j]), before)
+            out[i, j] = state[j]
+
+
+@kernel
+def bound_by_present(channel: Array, values: Array) -> None:
+    """|channel| (n, q), in place, at most three times the present |value|, or 2: what has ended is over."""
     n, q = channel.shape
     for i in range(n):
         for j in range(q):
-            channel[i, j] = min(abs(channel[i, j]), most * max(abs(values[i, j]), 1.0))
+            channel[i, j] = min(abs(channel[i, j]), max(_MOST * abs(values[i, j]), _LEAST))
 
 
 @kernel
@@ -335,8 +346,9 @@ def follow_residuals(
 
     `shares` (2 + h, n) are the weights of new rows over 4 and 16 rows and over the horizons; `activity`, `calibration`
     and `scored` (q,), as numbers of columns, are parts of a `TimeLayer`. `state` is the last place (d,), the means of
-    movement (2, 1) and of the channels (h, q), and the slow levels (2, q), which followed so many `rows`: it goes in
-    and out, as does `evidence`, which begins as 0. Returns the rows since the history began, and those followed.
+    movement (2, 1), of the channels and the faded sizes (h + 1, q), and the slow levels (2, q), which followed so many
+    `rows`: it goes in and out, as does `evidence`, which begins as 0. Returns the rows since the history began, and
+    those followed.
     """
     center, directions, typical, coefficients, floors = activity
     by, powers, edges, usual_tops, leads = calibration
@@ -353,15 +365,16 @@ def follow_residuals(
             j = scored[k]
             E[i, k] = residuals[i, j] / sqrt(max(variances[i, j], floors[j]))
     rows = take_out_slow_changes(E, runs, levels, rows, E)
-    channel, tops = np.empty((n, q)), np.empty((n, 5))
+    channel, recent, tops = np.empty((n, q)), np.empty((n, q)), np.empty((n, 5))
     sizes[:] = 0.0
     for h in range(len(by)):
         if h < len(by) - 1:
             moving_means(E, starts, shares[2 + h], horizons[h], channel)
-            bound_by_present(channel, E, MOST_MEAN)
+            bound_by_present(channel, E)
         else:
             moving_sizes(E, starts, shares[2 + h], horizons[h], channel)
-            bound_by_present(channel, E, MOST_SIZE)
+            faded_sizes(E, starts, horizons[h + 1], recent)
+            bound_by_present(channel, recent)
         compare_channel(channel, by[h], powers[h], edges[h], leads, largest, tops, evidence)
         for i in range(n):
             five = 0.0

@@ -20,11 +20,11 @@ from scipy.optimize import nnls
 from penstock._blas import one_blas_thread
 from penstock._types import BoolArray, FloatArray, IndexArray
 from penstock.sensors._kernels import (
-    MOST_MEAN,
-    MOST_SIZE,
+    FADED,
     activity_rows,
     bound_by_present,
     compare_channel,
+    faded_sizes,
     follow_residuals,
     moving_means,
     moving_sizes,
@@ -227,7 +227,7 @@ def trailing_channels(
     for number, horizon in enumerate(horizons):
         means = np.empty_like(evidence)
         moving_means(evidence, spacing.starts, spacing.shares(horizon), state[number], means)
-        bound_by_present(means, evidence, MOST_MEAN)
+        bound_by_present(means, evidence)
         yield means
         del means  # before the next one is made
 
@@ -256,19 +256,15 @@ def trailing_blocks(
     for horizon in horizons:
         shares = spacing.shares(horizon)
         around = _rows_remembered(shares.min())
-        work = partial(_later_channel, moving_means, MOST_MEAN)
-        yield fill_blocks(evidence.shape[1], work, evidence, spacing.starts, shares, around=around)
+        yield fill_blocks(evidence.shape[1], _later_means, evidence, spacing.starts, shares, around=around)
 
 
 def later_channels(evidence: FloatArray, spacing: Spacing) -> Iterator[FloatArray]:
     """Yield the channels of later rows: moving means, and the root of the mean of squares over eight rows."""
-    means = ((moving_means, MOST_MEAN, horizon) for horizon in TRAILING_HORIZONS)
-    for follow, most, horizon in (*means, (moving_sizes, MOST_SIZE, _SIZE_HORIZON)):
-        shares = spacing.shares(horizon)
-        around = _rows_remembered(shares.min())
-        yield fill_blocks(
-            evidence.shape[1], partial(_later_channel, follow, most), evidence, spacing.starts, shares, around=around
-        )
+    yield from trailing_blocks(evidence, spacing)
+    shares = spacing.shares(_SIZE_HORIZON)
+    around = _rows_remembered(min(shares.min(), 1 - FADED))
+    yield fill_blocks(evidence.shape[1], _later_sizes, evidence, spacing.starts, shares, around=around)
 
 
 def _two_sided(
@@ -281,10 +277,18 @@ def _two_sided(
     return smaller
 
 
-def _later_channel(follow: Any, most: float, evidence: FloatArray, starts: BoolArray, shares: FloatArray) -> FloatArray:
+def _later_means(evidence: FloatArray, starts: BoolArray, shares: FloatArray) -> FloatArray:
     found = np.empty(evidence.shape)
-    follow(evidence, starts, shares, np.zeros(evidence.shape[1]), found)
-    bound_by_present(found, evidence, most)
+    moving_means(evidence, starts, shares, np.zeros(evidence.shape[1]), found)
+    bound_by_present(found, evidence)
+    return found
+
+
+def _later_sizes(evidence: FloatArray, starts: BoolArray, shares: FloatArray) -> FloatArray:
+    found, recent = np.empty(evidence.shape), np.empty(evidence.shape)
+    moving_sizes(evidence, starts, shares, np.zeros(evidence.shape[1]), found)
+    faded_sizes(evidence, starts, np.zeros(evidence.shape[1]), recent)
+    bound_by_present(found, recent)
     return found
 
 
@@ -319,7 +323,7 @@ def learn_surprise(sizes: FloatArray) -> Surprise:
 class LayerState:
     """Where the channels, the features of activity and the slow levels stand after the last row of a series."""
 
-    means: FloatArray  # (number of channels, q)
+    means: FloatArray  # (number of channels + 1, q), the faded sizes last
     activity: ActivityState
     levels: FloatArray  # (2, q) level and spread of each sensor's residuals
     rows: int = 0  # that the levels have followed
@@ -341,7 +345,7 @@ class TimeLayer:
         """Return the state of a series of which no row was scored yet."""
         q = len(self._columns)
         activity = ActivityState(np.zeros(self.activity.directions.shape[1]))
-        return LayerState(np.zeros((LATER_CHANNELS, q)), activity, _first_levels(q))
+        return LayerState(np.zeros((LATER_CHANNELS + 1, q)), activity, _first_levels(q))
 
     def score(
         self, residuals: FloatArray, Z: FloatArray, spacing: Spacing, state: LayerState

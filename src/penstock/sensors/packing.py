@@ -29,11 +29,11 @@ T = TypeVar("T")
 
 _LEAST = 1e-300  # of what is divided by
 _LARGEST = 1e40  # of what is not in the user's units: squares and their products do not overflow
-_LATER = {"h": LATER_CHANNELS}
+_LATER = {"h": LATER_CHANNELS, "k": LATER_CHANNELS + 1}
 _EARLIER = {"h": len(HORIZONS)}
 # Fields of each record as in `penstock.storage.fields`; or a record, with its lengths where these are its own. Letters
-# stand for lengths: p sensors, r residuals (p, or 1 in all), q of them scored, h horizons, c columns of a state, a and
-# d directions, m reference rows.
+# stand for lengths: p sensors, r residuals (p, or 1 in all), q of them scored, h horizons, k = h + 1, c columns of a
+# state, a and d directions, m reference rows.
 _FIELDS: dict[type, dict[str, Any]] = {
     Scale: {
         "center": "p", "width": "p >0", "scored": "p bool", "still": "p bool", "seldom": "p bool",
@@ -62,7 +62,7 @@ _FIELDS: dict[type, dict[str, Any]] = {
     Blend: {"weight": float, "added": float},
     EpisodeRate: {"block": int, "blocks": int, "start": float, "rate": float, "spread": float, "tail": float},
     ActivityState: {"last": "a", "means": "2 1", "since": int},
-    LayerState: {"means": "h q", "activity": ActivityState, "levels": "2 q", "rows": int},
+    LayerState: {"means": "k q", "activity": ActivityState, "levels": "2 q", "rows": int},
     NoveltyState: {"constant_means": "p", "level": "1 >0", "recent": f"{RECENT}", "mean": "1"},
     PastState: {"moments": "3 q", "means": "h q"},
     LastRow: {"time": ("?", float), "run": "label", "begun": bool},
