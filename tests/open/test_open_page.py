@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import urllib.request
 
 import pandas as pd
@@ -16,10 +17,24 @@ from penstock.project.web import ProjectServer
 pytestmark = pytest.mark.browser
 
 
+@pytest.fixture(scope="module")
+def running(tmp_path_factory):
+    """The server of all tests: the process that works for it takes seconds to start."""
+    with ProjectServer(Project(tmp_path_factory.mktemp("served") / "unit1")) as server:
+        yield server
+
+
 @pytest.fixture
-def server(tmp_path):
-    with ProjectServer(Project(tmp_path / "unit1")) as running:
-        yield running
+def server(running):
+    """With an empty project."""
+    yield running
+    api = running.api
+    api.stop_live()
+    while task := api.worker.next:
+        assert task.done.wait(300)
+    api.last.clear()
+    shutil.rmtree(api.project.folder)
+    api.project = Project(api.project.folder)
 
 
 def opened(browser, server, **given):
