@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-_WITHOUT_JIT = os.environ.get("NUMBA_DISABLE_JIT") == "1"
+WITHOUT_JIT = os.environ.get("NUMBA_DISABLE_JIT") == "1"
 _SHARE = 1 if os.environ.get("PENSTOCK_EXAMPLES") == "all" else 2  # `make test-all` tries all of them
 
 
@@ -18,7 +18,7 @@ def examples(n: int) -> settings:
 
     A quarter where kernels are plain Python, whose lines alone count: the others are tried with compiled kernels.
     """
-    return settings(max_examples=max(3, n // (4 if _WITHOUT_JIT else _SHARE)), deadline=None)
+    return settings(max_examples=max(3, n // (4 if WITHOUT_JIT else _SHARE)), deadline=None)
 
 
 _UNIT = st.floats(-1, 1, allow_subnormal=False, width=64)
