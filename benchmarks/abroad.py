@@ -113,7 +113,6 @@ HEALTHY = (
     Recipe("airport", _AIRPORTS, 4000, 2, _AIR, by="origin", sites=2),
     Recipe("chicago-trains", _R + "modeldata/Chicago.pkl.compress", 2800, 2, "(?!rown|date|weather|.*_Home|.*_Away).*"),
     Recipe("tree-rings", _R + "datasets/treering.pkl.compress", 3900, 2, "value"),
-    Recipe("clemson", _R + "stevedata/clemson_temps.pkl.compress", 5000, 4, "t.*"),
     Recipe("key-west-water", _R + "Stat2Data/KeyWestWater.pkl.compress", 3200, 2, "WaterTemp"),
     Recipe("rain", _R + "texmex/rain.pkl.compress", 5000, 2, "dat"),
     Recipe("sunspots", _R + "datasets/sunspot.month.pkl.compress", 3100, 1, "value"),
@@ -131,8 +130,7 @@ HEALTHY = (
       for k, file in enumerate(("ZT162185000441C1203", "TAEFC1044741"))),
 )  # fmt: skip
 
-# Periods of the met mast in which somebody noted in its cleaning file what was wrong, and the sensors that were wrong
-# before and are left out.
+# Periods of the met mast with something in its cleaning file, and sensors left out that were wrong before.
 MAST = (
     ("2016-02-10", "2016-04-05", ""), ("2016-10-25", "2016-11-24", ""), ("2016-12-05", "2016-12-29", ""),
     ("2017-01-01", "2017-02-05", "Dir58mS"), ("2017-07-20", "2017-08-14", "Dir58mS"),
@@ -182,7 +180,7 @@ class Wheels:
         if file.endswith(".gpx"):
             points = data.read().decode().split("<trkpt ")[1:]
             tags = ("<ele>", "<ns3:atemp>", "<ns3:hr>", "<ns3:cad>")
-            return pd.DataFrame({tag: [point.partition(tag)[2].partition("<")[0] for point in points] for tag in tags})
+            return pd.DataFrame({t[1:-1]: [p.partition(t)[2].partition("<")[0] for p in points] for t in tags})
         if file.endswith(".npy"):  # one series for each exercise; the longest of each person
             watch = np.load(data, allow_pickle=True).item()
             ordered = sorted(zip(watch["subject"], watch["X"], strict=True), key=lambda pair: (pair[0], len(pair[1])))
@@ -249,6 +247,8 @@ def labelled(wheels: Wheels) -> Iterator[Record]:
         yield record(name, _ROADS, roads[near], which[near], "temp|rain_1h|clouds_all|traffic_volume", column)
     newark = wheels.table(_AIRPORTS, {}).query("origin == 'EWR'").iloc[:4000]
     yield record("newark", _AIRPORTS, newark, newark["wind_speed"] > 1000, _AIR, "wind_speed")  # miles an hour
+    days = wheels.table(clemson := _R + "stevedata/clemson_temps.pkl.compress", {}).iloc[:5000]
+    yield record("clemson", clemson, days, days["tmin"] < -50, "t.*", "tmin")  # degrees Fahrenheit, in July
     bleeding = "aeon/datasets/data/KDD-TSAD_135/135_UCR_Anomaly_InternalBleeding16_TRAIN.csv"
     parts = [wheels.table(file, {}) for file in (bleeding, bleeding.replace("TRAIN", "TEST"))]
     both = pd.concat(parts)

@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-ROWS = 3000
+KEPT = 3000
+ROWS = KEPT + 500  # the first five hundred, until the loops have settled, are thrown away
 FAULTS: dict[str, dict[str, tuple[str, ...]]] = {
     "exchangers": {"fouling": ("t_first", "t_hot_mid"), "stuck-valve": ("valve",), "bias-t_out": ("t_out",)},
     "compressors": {"leak": ("p_header", "flow_in"), "bearing": ("vibration2", "t_bearing2"), "open-recycle":
@@ -21,7 +22,7 @@ FAULTS: dict[str, dict[str, tuple[str, ...]]] = {
     "waterworks": {"leak": ("flow_zone2", "p_zone2"), "worn-pump": ("flow_pump1", "power_pump1"), "frozen-p_zone3":
                    ("p_zone3",)},
     "turbine": {"gear-cooling": ("t_gear", "t_oil"), "stuck-pitch": ("pitch",), "slow-anemometer": ("wind",)},
-    "battery": {"tired-cell": ("v4",), "lost-cooling": ("t1", "t2", "t3"), "bias-current": ("current",)},
+    "battery": {"tired-cell": ("v4",), "lost-cooling": ("t0", "t1", "t2", "t3"), "bias-current": ("current",)},
     "distillation": {"fouled-reboiler": ("steam", "t_steam"), "flooding": ("dp",), "frozen-tray3": ("tray3",)},
     "datacentre": {"fan": ("fan3", "t_out3"), "stuck-valve": ("valve",), "bias-t_in2": ("t_in2",)},
     "elevator": {"door-friction": ("door_current",), "brake-drag": ("t_brake", "current"), "bearing": ("vibration",)},
@@ -46,7 +47,7 @@ class World:
 
     def __init__(self, fault: str, seed: int) -> None:
         self.rng, self.fault = np.random.default_rng(seed), fault
-        self.since = int(self.rng.integers(1700, 2200))
+        self.since = int(self.rng.integers(ROWS - 1300, ROWS - 800))
         self.until = self.since + int(self.rng.integers(300, 700))
         self.force = float(self.rng.uniform(0.6, 1.4))
         self.rows: list[dict[str, float]] = []
@@ -116,7 +117,8 @@ def greenhouse(w: World) -> None:
         sun = max(0.0, day[i]) * 700 * min(max(cloud[i], 0.1), 1)
         opening = 0.5 if w.bad("stuck-vent", i) else vent(25 - inside)
         fire = heat(19 - inside)
-        pipe += 0.05 * (25 + 45 * fire * (1 - 0.6 * w.bad("weak-heater", i)) - pipe)
+        weak = w.bad("weak-heater", i)
+        pipe += 0.05 * (25 - 4 * weak + 45 * fire * (1 - 0.5 * weak) - pipe)
         air = 0.02 + 0.3 * opening
         inside += 0.05 * (0.02 * sun + 0.25 * (pipe - inside) - (0.4 + 2 * air) * (inside - outside[i]))
         watering = float(soil < 28)
@@ -171,10 +173,10 @@ def battery(w: World) -> None:
         current = abs(ask[i]) if charge < 0.2 else -abs(ask[i]) if charge > 0.9 else ask[i]
         current += float(w.rng.normal())
         charge += current / 60000
-        pump = float(max(temps) > 27) * (1 - 0.8 * min(1.0, w.bad("lost-cooling", i)))
+        pump, clear = float(max(temps) > 27), 1 - 0.5 * w.bad("lost-cooling", i, 100)
         for k in range(4):
             warmth = 0.0004 * current**2 * (1 + 0.1 * k)
-            temps[k] += 0.02 * (warmth * 5 + 0.25 * (air[i] - temps[k]) - 0.3 * pump * (temps[k] - 18))
+            temps[k] += 0.02 * (5 * warmth + clear * (0.25 * (air[i] - temps[k]) - 0.3 * pump * (temps[k] - 18)))
         weak = np.where(np.arange(8) == 3, 1 + 0.8 * w.bad("tired-cell", i, 150), 1)
         volts = 3.3 + 0.7 * charge + 0.15 * np.tanh(8 * (charge - 0.5)) + spread + inner * weak * current
         w.log(current=current + 4 * w.bad("bias-current", i), charge=100 * charge, total=float(volts.sum()), pump=pump,
@@ -278,7 +280,8 @@ def simulate(plant: str, fault: str, seed: int) -> tuple[pd.DataFrame, NDArray[n
     """Readings of one plant, which rows are faulty, and the columns at fault; no fault if its name is empty."""
     w = World(fault, seed)
     PLANTS[plant](w)
-    table, labels, rng = pd.DataFrame(w.rows).astype(float), np.zeros(ROWS, np.int8), np.random.default_rng(seed + 5000)
+    table, rng = pd.DataFrame(w.rows).astype(float), np.random.default_rng(seed + 5000)
+    labels = np.zeros(ROWS, np.int8)
     for name in table:
         x = table[name].to_numpy(copy=True)
         width = float(np.subtract(*np.percentile(x, [90, 10]))) or float(np.std(x))
@@ -295,4 +298,4 @@ def simulate(plant: str, fault: str, seed: int) -> tuple[pd.DataFrame, NDArray[n
         stood[w.since : w.until] = stood[: w.since][np.isfinite(stood[: w.since])][-1]
         table[fault.removeprefix("frozen-")] = stood
     cause = [j for j, name in enumerate(table) if fault and name in FAULTS[plant][fault]]
-    return table, labels, cause
+    return table.iloc[-KEPT:], labels[-KEPT:], cause
