@@ -8,7 +8,8 @@ PLANT is `penstock simulate hydropower` (good period: the first 40 % without its
 (rows at the faint beginning of slow faults do not count). NAB: what comes before its first fault is good; SKAB: up to
 400 rows of each run before its fault; TEP: the record d00; ASD, SMD, SMAP: their training parts, and (i) is fitted to
 their labelled parts. TEP has no (i): 83 % of the rows of a run are faulty. LOCAL is any other labelled file in
-PENSTOCK_DATA/industrial; good: the first 40 % without faults. "position" is the row number: on SKAB it tells faults by
+PENSTOCK_DATA/industrial; good: the first 40 % without faults. The three of ABROAD are what benchmarks/abroad.py made in
+the folder PENSTOCK_ABROAD ("abroad" where it is not set): nothing was chosen on them. "position" is the row number: on SKAB it tells faults by
 itself, as they lie at the end of the runs, and so it does on TEP and on the local SHP_hydropower_prefault.
 
 A study of `penstock bench` (results in --folder, continued where it stopped), whose measures are printed per method and
@@ -46,6 +47,7 @@ from penstock.sensors import SeriesScores
 from penstock.simulate import simulate_hydropower
 
 DATA = Path(os.environ.get("PENSTOCK_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data") / "industrial"
+ABROAD = Path(os.environ.get("PENSTOCK_ABROAD") or "abroad")
 VALVE = "Volume Flow RateRMS;Pressure"  # SKAB has no list of causes: what a closed valve acts on
 NAB, SKAB, ASD = "NAB_machine_temperature_system_failure.csv.gz", "SKAB.csv.gz", "ASD_servers.csv.gz"
 TEP, SMD, SMAP = "TEP.csv.gz", "SMD_servers.csv.gz", "SMAP_channels.csv.gz"
@@ -184,6 +186,22 @@ def read_local(_: list[int]) -> Iterator[Dataset]:
             yield replace(data, train=_without_faults(data.y == 1))
 
 
+def abroad_records(kind: str) -> Iterator[Dataset]:
+    """Yield the series of one kind that benchmarks/abroad.py made, those without faults too."""
+    for file in sorted(ABROAD.glob(f"{kind}-*.npz")):
+        with np.load(file) as record:
+            X, labels, n_good = record["X"], record["labels"], int(record["train"])
+            names, cause = tuple(record["columns"].tolist()), record["cause"].tolist()
+        train = np.arange(len(X)) < n_good if n_good else None
+        causes = np.where(labels == 1, ";".join(names[column] for column in cause), "").astype(object)
+        time = pd.date_range("2024-01-01", periods=len(X), freq="1min")  # the interval is not kept
+        yield Dataset(file.stem, X, labels.astype(np.int64), time, train=train, names=names, causes=causes)
+
+
+def _read_abroad(kind: str, _: list[int]) -> Iterator[Dataset]:
+    return (data for data in abroad_records(kind) if data.y.any())
+
+
 SETS: dict[str, Callable[[list[int]], Iterator[Dataset]]] = {
     "plant": read_plant,
     "varied": read_varied,
@@ -194,7 +212,9 @@ SETS: dict[str, Callable[[list[int]], Iterator[Dataset]]] = {
     "smd": read_smd,
     "smap": read_smap,
     "local": read_local,
+    **{f"abroad-{kind}": partial(_read_abroad, kind) for kind in ("labelled", "injected", "simulated")},
 }
+_FROM_ABROAD = tuple(name for name in SETS if name.startswith("abroad"))
 
 
 @cache
@@ -202,7 +222,8 @@ def read_set(name: str, seeds: tuple[int, ...]) -> dict[str, Dataset]:
     """Return the series of a set in both regimes, by name."""
     found = {}
     for data in SETS[name](list(seeds)):
-        found[data.name + LATER] = replace(data, name=data.name + LATER)
+        if data.train is not None:
+            found[data.name + LATER] = replace(data, name=data.name + LATER)
         if name in MOSTLY_FAULTY:
             continue
         rows = ~data.train if name in IN_PARTS and data.train is not None else np.ones(data.n, dtype=np.bool_)
@@ -296,10 +317,11 @@ def print_causes(seeds: list[int]) -> None:
     One line for each order of the sensors: by evidence in the highest row, by onset, by the sum of evidence over the
     flagged rows, and as shipped (`Incident.sensors`). Rows above the 95 % quantile of the score are flagged. Of PLANT
     and VARIED the 26 incidents with the highest scores count, of the others all. SKAB has no list of causes: of its
-    runs in which a valve was closed, flow and pressure are what the valve acts on.
+    runs in which a valve was closed, flow and pressure are what the valve acts on. Records of ABROAD count where a good
+    period is known.
     """
-    for kind in ("plant", "varied", "asd", "smd", "skab"):
-        for later in (False, True) if kind in (*IN_PARTS, "skab") else (False,):
+    for kind in ("plant", "varied", "asd", "smd", "skab", *_FROM_ABROAD):
+        for later in (False,) if kind in ("plant", "varied") else (False, True):
             found = []
             for data in SETS[kind](seeds):
                 if data.causes is None or data.train is None:
@@ -313,7 +335,8 @@ def print_causes(seeds: list[int]) -> None:
                 for span in _fault_spans(data.causes[rows]):
                     named = _named(scored, span, 26 if kind in ("plant", "varied") else None)
                     found.append((named, set(str(data.causes[rows][span[0]]).split(";"))))
-            _print_named(f"{kind} {'(ii)' if later else '(i)'}", found)
+            if found:
+                _print_named(f"{kind} {'(ii)' if later else '(i)'}", found)
 
 
 def _fault_spans(causes: NDArray[Any]) -> list[NDArray[np.intp]]:
@@ -566,7 +589,8 @@ def draw_picture(path: Path) -> None:
 def main() -> None:
     """Print tables of all methods and sets."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sets", nargs="+", default=list(SETS), choices=list(SETS))
+    usual = [name for name in SETS if name not in _FROM_ABROAD]
+    parser.add_argument("--sets", nargs="+", default=usual, choices=list(SETS))
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2, 3, 4], help="of the simulated plant")
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
     parser.add_argument("--folder", type=Path, default=Path("bench-plant"), help="where results are kept")

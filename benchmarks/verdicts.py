@@ -19,7 +19,8 @@ certain incidents that are said to be faults, those that are unusual operation, 
 Plants have their look-alikes by the seed (`--vary`), and the first 40 % are the good period.
 
 `labelled` are the series of benchmarks/plant.py with faults: how many near-certain stretches there are, how many of
-them touch a fault, and how many faults are touched.
+them touch a fault, and how many faults are touched. With `--abroad` both are of the records of benchmarks/abroad.py,
+on which nothing was chosen.
 
 `faults` are simulated plants with their faults, scored by themselves (i) and by the first 40 % without faults (ii): how
 many of the 13 faults are called near certain (expected at most 0.1 times by chance), and in how many other events that
@@ -41,7 +42,7 @@ from time import process_time
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from plant import LATER, SETS, healthy_records, read_set, tep_records
+from plant import LATER, SETS, abroad_records, healthy_records, read_set, tep_records
 from scipy.signal import lfilter
 
 import penstock
@@ -236,6 +237,14 @@ def healthy_series(seeds: int) -> Iterator[HealthySeries]:
                 yield HealthySeries(f"{kind.upper()}, pieces", X[first:last], (last - first) // 2)
 
 
+def healthy_abroad(_: int) -> Iterator[HealthySeries]:
+    """Yield records without known faults that benchmarks/abroad.py found or made."""
+    for kind in ("healthy", "simulated"):
+        for data in abroad_records(kind):
+            if not data.y.any():
+                yield HealthySeries("measured" if kind == "healthy" else kind, data.X, data.n // 2)
+
+
 @dataclass(frozen=True)
 class RatedRows:
     """What is said of a record: expected by chance for each row (n,), and the length of a block, 0 if not rated."""
@@ -264,10 +273,10 @@ def rate_later(X: FloatArray, good: BoolArray, minutes: FloatArray | None) -> Ra
     return RatedRows(detector.expected_by_chance(scores, len(scores)), 0 if rate is None else rate.block)
 
 
-def print_series(seeds: int) -> None:
+def print_series(seeds: int, records: Callable[[int], Iterator[HealthySeries]] = healthy_series) -> None:
     """Print how often nothing stands out in records without faults, and how many episodes there are."""
     found: dict[str, dict[str, list[RatedRows]]] = {"(i)": {}, "(ii)": {}}
-    for record in healthy_series(seeds):
+    for record in records(seeds):
         good = np.arange(len(record.X)) < record.n_good
         itself = [rate_itself(record.X, record.minutes)]
         if record.collection == "TEP":  # two runs, each by itself
@@ -327,12 +336,12 @@ def _count_kinds(findings: Findings) -> tuple[int, int]:
     return len(certain) - states, states
 
 
-def print_labelled(seeds: int) -> None:
+def print_labelled(seeds: int, collections: Sequence[str] = COLLECTIONS) -> None:
     """Print near-certain stretches of series with faults, and the faults that they touch."""
     for later, regime in ((False, "(i)"), (True, "(ii)")):
         print(f"{regime:14s} {'near certain':>12s} {'touch a fault':>14s} {'faults':>7s} {'touched':>8s}")
         totals = np.zeros(4, dtype=np.int64)
-        for name in COLLECTIONS:
+        for name in collections:
             counts = np.zeros(4, dtype=np.int64)
             for each, data in read_set(name, tuple(range(seeds))).items():
                 if each.endswith(LATER) == later:
@@ -472,8 +481,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", nargs="+", default=[*PARTS, *IN_TIME], choices=[*PARTS, *IN_TIME])
     parser.add_argument("--seeds", type=int, default=5, help="draws of each kind and size")
+    parser.add_argument("--abroad", action="store_true", help="series and labelled of benchmarks/abroad.py, nothing else")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
+    if given.abroad:
+        print_series(given.seeds, healthy_abroad)
+        print_labelled(given.seeds, [name for name in SETS if name.startswith("abroad")])
+        return
     columns = ("tables", "nothing", "some", "clearly", "too few", "called", "at E≤1", "found", "right")
     if not {*given.parts} <= {*IN_TIME}:
         print(f"{'':46s} {columns[0]:>6s} " + " ".join(f"{name:>8s}" for name in columns[1:]))
