@@ -9,8 +9,9 @@ PLANT is `penstock simulate hydropower` (good period: the first 40 % without its
 400 rows of each run before its fault; TEP: the record d00; ASD, SMD, SMAP: their training parts, and (i) is fitted to
 their labelled parts. TEP has no (i): 83 % of the rows of a run are faulty. LOCAL is any other labelled file in
 PENSTOCK_DATA/industrial; good: the first 40 % without faults. The three of ABROAD are what benchmarks/abroad.py made in
-the folder PENSTOCK_ABROAD ("abroad" where it is not set): nothing was chosen on them. "position" is the row number: on SKAB it tells faults by
-itself, as they lie at the end of the runs, and so it does on TEP and on the local SHP_hydropower_prefault.
+the folder PENSTOCK_ABROAD ("abroad" where it is not set): nothing was chosen on them. "position" is the row number: on
+SKAB it tells faults by itself, as they lie at the end of the runs, and so it does on TEP and on the local
+SHP_hydropower_prefault.
 
 A study of `penstock bench` (results in --folder, continued where it stopped), whose measures are printed per method and
 set: means over the series of a set, and in whose favour they are with intervals over these series. The last table has

@@ -481,7 +481,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", nargs="+", default=[*PARTS, *IN_TIME], choices=[*PARTS, *IN_TIME])
     parser.add_argument("--seeds", type=int, default=5, help="draws of each kind and size")
-    parser.add_argument("--abroad", action="store_true", help="series and labelled of benchmarks/abroad.py, nothing else")
+    parser.add_argument("--abroad", action="store_true", help="only the records of benchmarks/abroad.py")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     if given.abroad:
