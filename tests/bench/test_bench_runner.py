@@ -290,7 +290,7 @@ def test_killed_in_the_middle_and_taken_up_again(own_place: Place) -> None:
     assert 4 <= len(written) < 12
     before = fits(own_place.folder)
     (own_place.folder / "mended").touch()
-    results = run_study(own_place.study(methods, seeds=10), own_place.folder / "study", jobs=2)
+    results = run_study(own_place.study(methods, seeds=10), own_place.folder / "study", jobs=1)
     assert (results.rows["status"] == "ok").all()
     assert len(results.rows) == 12
     assert set(written) < set(results.rows["key"])
@@ -317,7 +317,7 @@ def test_ctrl_c_leaves_no_process_behind(own_place: Place) -> None:
 
 def test_a_limit_shorter_than_any_start(own_place: Place) -> None:
     study = own_place.study("hangs Sleeps parameters = { power = 600.0 }; seeds = [0]", time_limit=0.05)
-    (row,) = run_study(study, own_place.folder / "study").rows.to_dict("records")
+    (row,) = run_study(study, own_place.folder / "study", jobs=1).rows.to_dict("records")
     assert (row["status"], row["why"]) == ("timed out", "stopped after the time limit of 0.05 s")
 
 

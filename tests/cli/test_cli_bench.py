@@ -122,7 +122,7 @@ def test_a_series_has_events_and_the_sensor_detector(
 ) -> None:
     series(here)
     until = ["--train-until", "2024-05-01 23:50"] if fitted else []
-    assert main(["bench", "--data", "series.csv::fault", "--cause", "why", "--seeds", "1", *until]) == 0
+    assert main(["bench", "--data", "series.csv::fault", "--cause", "why", "--seeds", "1", "--jobs", "1", *until]) == 0
     output = capfd.readouterr().out
     assert output.splitlines()[0] == "series: 600 rows of 4 inputs, 36 anomalous"
     assert "1 value missing" in output
@@ -148,7 +148,7 @@ def test_what_reading_assumed_and_what_is_fitted_to_is_said(here: Path) -> None:
         f"{when},{flow},{row % 5},{y}" for row, (when, flow, y) in enumerate(zip(times, flows, faults, strict=True))
     ]
     (here / "said.csv").write_text("\n".join(["w,flow,head,fault", *lines, ""]))
-    until = ["--method", "KNNDistance", "--train-until", "20"]
+    until = ["--method", "KNNDistance", "--train-until", "20", "--jobs", "1"]
     output = run_and_read(["bench", "--data", "said.csv::fault", *until])
     for words in (
         "said: Column 'w' is taken as the time.",
@@ -163,7 +163,7 @@ def test_what_reading_assumed_and_what_is_fitted_to_is_said(here: Path) -> None:
 
 def test_no_sensor_detector_without_time_and_the_intervals_of_one_table(here: Path) -> None:
     write_data(here / "mine.csv", n=60)
-    output = run_and_read(["bench", "--data", "mine.csv", "--seeds", "1"])
+    output = run_and_read(["bench", "--data", "mine.csv", "--seeds", "1", "--jobs", "1"])
     methods = [line.split()[0] for line in output.splitlines() if re.search(r"\d\.\d{3} to \d\.\d{3} ", line)]
     assert sorted(methods) == ["Detector", "IForest", "KNN", "NS-NMF", "PCA"]
     assert "Intervals are of 5 anomalies drawn with replacement" in output
