@@ -182,7 +182,8 @@ def test_sweeps_with_missing_cells_decide_nothing() -> None:
     )
     names = ["K from 5 to 15 is best", "K does not change the order of the methods", "hardly depends on alpha",
              "sensitive to its penalty, NS-NMF less so to alpha"]  # fmt: skip
-    assert [line(check_claims(Results(rows)), name)["holds_in_run"] for name in names] == ["yes"] * 4
+    whole = check_claims(Results(rows))
+    assert [line(whole, name)["holds_in_run"] for name in names] == ["yes"] * 4
     last = (rows["dataset"] == "WDBC") & rows["value"].isin([10, 0.8, 100])
     some = check_claims(Results(spoil(rows, last)))
     assert [line(some, name)["holds_in_run"] for name in names] == ["undecided"] * 4

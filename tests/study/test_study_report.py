@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from datetime import date
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,9 @@ def readings(explained: float, gain: float = 0.0) -> pd.DataFrame:
     return pd.concat(made, ignore_index=True)
 
 
+@cache
 def whole_study(explained: float = 0.01) -> pd.DataFrame:
+    """Every part of the study; do not change it."""
     controls = make_rows(list(CONTROLS), SETS, [0], part="controls")
     choices = [make_rows(methods, SETS, part="nearest", paper=column) for column, methods in LEFT_OPEN.values()]
     return pd.concat([study_rows(), readings(explained), controls, *choices], ignore_index=True)
@@ -85,8 +88,13 @@ def plant_tables() -> PlantTables:
     return PlantTables(0, 3, 100, 5, 2, 860, {PAPER: lists, "ours": lists})
 
 
+@cache
+def whole_pages(explained: float = 0.01) -> tuple[str, str]:
+    return pages(whole_study(explained), plant_tables())
+
+
 def test_two_pages_and_an_appendix() -> None:
-    page, rest = pages(whole_study(), plant_tables())
+    page, rest = whole_pages()
     assert "Not in this run" not in page
     assert page.count("\n") < 150
     titles = re.findall(r"^## (.*)$", page, re.MULTILINE)
@@ -101,16 +109,16 @@ def test_two_pages_and_an_appendix() -> None:
 
 
 def test_the_collapse_is_said_with_its_figures() -> None:
-    page, _ = pages(whole_study(0.01))
+    page, _ = whole_pages()
     assert "does so on **5 of 5** data sets (5 % of ‖A‖² or less is rebuilt; on 5 of them 1 % or less)" in page
-    rest = next(line for line in pages(whole_study(0.5))[0].splitlines() if line.startswith("| the other 5 |"))
+    rest = next(line for line in whole_pages(0.5)[0].splitlines() if line.startswith("| the other 5 |"))
     sizes = collapse_table(whole_study(0.5))["n"]
     low, high = (f"{100 * 7 / n:.2g} %" for n in (sizes.max(), sizes.min()))
     assert f"| {low} to {high} |" in rest  # shares: seven rows of each, of tables of different size
     assert re.search(r"\| Glass \| 1 % \| 0\.500 \| 7 \(3\.3 %\) \| 1\.00e11 \|", page)
     assert "‖S‖²/‖A‖² is 1.00e11 (Glass) to 1.00e11 (WDBC)" in page
     assert "the same on" in page
-    assert "on **0 of 5** data sets" in pages(whole_study(0.5))[0]
+    assert "on **0 of 5** data sets" in whole_pages(0.5)[0]
     assert collapse_table(whole_study())["explained"].tolist() == [0.01] * 5
 
 
@@ -148,7 +156,7 @@ def test_no_count_of_matches_without_its_controls() -> None:
     for text in (page, rest):
         for counts in re.findall(r"(?:^\|.*matche.*\|\n)(?:^\|.*\|\n)+", text, re.MULTILINE):
             assert "from mean" in counts or "highest seed" in counts, counts
-    assert "control: from mean" in pages(whole_study())[1].split("Nearest configurations")[1]
+    assert "control: from mean" in whole_pages()[1].split("Nearest configurations")[1]
 
 
 def test_a_run_that_gives_the_papers_figures() -> None:
@@ -218,7 +226,7 @@ def test_names_are_shown_as_they_are() -> None:
 def test_the_pages_in_the_repository_are_those_of_the_report() -> None:
     docs = Path(__file__).parents[2] / "docs"
     page, rest = ((docs / name).read_text(encoding="utf-8") for name in (report.PAGE, report.APPENDIX))
-    made, more = pages(whole_study(), plant_tables())
+    made, more = whole_pages()
     for text, new in ((page, made), (rest, more)):
         assert text.splitlines()[0] == new.splitlines()[0]
     titles = r"^## (.*)$"
