@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from bench_detectors import Place, fits, is_alive, made_place, wait_until, write_data
+from bench_detectors import Place, fits, is_alive, made_place, write_data
+from waiting import wait_for
 
 from penstock import KNNDistance
 from penstock.bench.results import (
@@ -195,7 +196,7 @@ def test_what_is_wrong_with_data_is_reported(run: Run) -> None:
 def test_what_hung_is_gone(run: Run) -> None:
     processes = {int(process) for fit in fits(run.place.folder) for process in fit[4:]}
     assert len(processes) > 10
-    assert wait_until(lambda: not any(map(is_alive, processes)))
+    wait_for(lambda: not any(map(is_alive, processes)))
 
 
 def test_threads_are_limited(run: Run) -> None:
@@ -275,7 +276,7 @@ def test_killed_in_the_middle_and_taken_up_again(own_place: Place) -> None:
     process = start_command(own_place, methods, seeds=10)
     rows = own_place.folder / "study" / ROWS_FILE
     try:
-        assert wait_until(
+        wait_for(
             lambda: (
                 rows.exists()
                 and rows.read_bytes().count(b"\n") >= 4
@@ -285,7 +286,7 @@ def test_killed_in_the_middle_and_taken_up_again(own_place: Place) -> None:
     finally:
         process.kill()
         process.communicate()
-    assert wait_until(lambda: not any(map(is_alive, processes_of(own_place))))  # none goes on alone
+    wait_for(lambda: not any(map(is_alive, processes_of(own_place))))  # none goes on alone
     written = read_rows(own_place.folder / "study")
     assert 4 <= len(written) < 12
     before = fits(own_place.folder)
@@ -303,14 +304,14 @@ def test_killed_in_the_middle_and_taken_up_again(own_place: Place) -> None:
 def test_ctrl_c_leaves_no_process_behind(own_place: Place) -> None:
     process = start_command(own_place, "hangs Sleeps parameters = { power = 600.0 }", seeds=2)
     try:
-        assert wait_until(lambda: len(fits(own_place.folder)) == 2)
+        wait_for(lambda: len(fits(own_place.folder)) == 2)
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=300)
     finally:
         process.kill()
     assert process.returncode == 130
     assert errors == "penstock: stopped; what is done is kept, the same command goes on from here\n"
-    assert wait_until(lambda: not any(map(is_alive, processes_of(own_place))))
+    wait_for(lambda: not any(map(is_alive, processes_of(own_place))))
     assert read_rows(own_place.folder / "study") == {}
     assert set(read_results(own_place.folder / "study").rows["status"]) == {"not run"}
 
@@ -327,7 +328,7 @@ def test_a_worker_that_is_killed_is_replaced(own_place: Place) -> None:
     rows = run_study(study, own_place.folder / "study", jobs=1).rows.set_index("method")
     assert (rows.loc["orphan", "status"], rows.loc["orphan", "why"]) == ("killed", "its worker was killed")
     assert rows.loc["sure", "status"] == "ok"
-    assert wait_until(lambda: not any(map(is_alive, processes_of(own_place))))
+    wait_for(lambda: not any(map(is_alive, processes_of(own_place))))
 
 
 # ---- The file of outcomes

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 from live_service import Client, csv_of, model, rows
-from live_tables import wait_for
+from waiting import wait_for
 
 from penstock.cli import main
 
@@ -60,13 +60,13 @@ def test_zero_configuration_and_an_orderly_end(tmp_path):
     line = process.stdout.readline()
     url = re.search(r"http://127.0.0.1:\d+/", line)[0]
     client = Client(url)
-    wait_for(lambda: client.get("assets/unit1")["row"] == 900, 120)
+    wait_for(lambda: client.get("assets/unit1")["row"] == 900)
     labels = tmp_path / "labels.jsonl"  # those of serve are of the same name as the file that refit is given
     alarm = client.get("alarms")[0]["id"]
     assert client.command(f"alarms/{alarm}/label", reason="fault", name="Ada")[0] == 200
     labels.write_text(client("GET", "/api/v1/labels.jsonl")[1])
     process.send_signal(signal.SIGTERM)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=300)
     assert process.returncode == 128 + signal.SIGTERM, errors
     assert "Traceback" not in errors
     assert not (tmp_path / "penstock-live.db-wal").exists()  # closed in order

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import get_args, get_type_hints
 
 import pytest
-from live_tables import a_pipe, as_csv, committed, lines_of, rows, wait_for
+from live_tables import a_pipe, as_csv, committed, lines_of, rows
+from waiting import wait_for
 
 from penstock import OnlineNSNMF, thresholds
 from penstock.cli import main
@@ -248,10 +249,10 @@ def test_signals_end_it_with_a_snapshot(table: str, out: Path, tmp_path: Path, n
     process = subprocess.Popen(
         [*COMMAND, table, "--follow", "-o", str(out), "--state", str(state), *QUICK], stderr=subprocess.PIPE, text=True
     )
-    wait_for(lambda: out.exists() and out.read_text().count("\n") == 400, 300)
+    wait_for(lambda: out.exists() and out.read_text().count("\n") == 400)
     with Path(table).open("a") as file:
         file.write("t400,1,1,1,1\nt401,1,1")  # as soon as it is known, and an unfinished line
-    wait_for(lambda: out.read_text().count("\n") == 401, 300)
+    wait_for(lambda: out.read_text().count("\n") == 401)
     process.send_signal(number)
     _, errors = process.communicate(timeout=300)
     assert process.returncode == code
@@ -296,7 +297,7 @@ def test_a_terminal_shows_a_live_status(table: str, out: Path) -> None:
         shown += os.read(ours, 4096)
         return b"per second" in shown and b"score" in shown
 
-    wait_for(seen, 300)
+    wait_for(seen)
     process.send_signal(signal.SIGINT)
     end = time.monotonic() + 300
     while b"400 samples, " not in shown.rpartition(b"per second")[2] and time.monotonic() < end:
@@ -430,7 +431,7 @@ def test_locks_end_with_a_process_that_is_killed(
     state, mine = str(tmp_path / "state"), ["-q", *QUICK]
     first = subprocess.Popen([*COMMAND, table, "-f", "--state", state, "-o", str(out), *mine], stderr=subprocess.PIPE)
     try:
-        wait_for(lambda: first.poll() or (out.exists() and out.stat().st_size), 300)  # by then it holds both locks
+        wait_for(lambda: first.poll() or (out.exists() and out.stat().st_size))  # by then it holds both locks
         assert main(["watch", table, "--state", state, *mine]) == 2
         assert complaint(capfd).startswith(f"{state}/watch.db is used by another penstock.")
         assert main(["watch", table, "-o", str(out), "--overwrite", *mine]) == 2

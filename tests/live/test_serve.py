@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from live_service import HEADER, Client, csv_of, model, options, rows, running
-from live_tables import wait_for
+from waiting import wait_for
 
 from penstock.live import Monitor, WatchOptions
 from penstock.live.alarm_records import RefusedError
@@ -31,7 +31,7 @@ LIVE = rows(n=900)[600:]
 
 def wait_for_rows(service, count, name="unit1"):
     enough = lambda: service.assets[name].record.rows >= count and not service.waiting  # noqa: E731
-    wait_for(lambda: enough() or not service.alive, 120)
+    wait_for(lambda: enough() or not service.alive)
     assert enough(), service.problems
     service.note_message(-1, None, 0).result()  # a transaction later
 

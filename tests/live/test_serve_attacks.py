@@ -11,7 +11,7 @@ from contextlib import closing
 
 import pytest
 from live_service import HEADER, NAMES, Client, csv_of, model, options, rows, running
-from live_tables import wait_for
+from waiting import wait_for
 
 from penstock._parameters import ParameterError
 from penstock.live import Monitor, WatchOptions
@@ -155,10 +155,10 @@ def test_after_a_clock_was_set_ahead_and_back_nothing_waits_for_it(tmp_path, mon
         assert [each["id"] for each in service.store.messages(time.time())] == ["one"]
         with closing(Store(tmp_path / "live.db", exclusive=False)) as other, other.transaction():
             other.want_model(other.asset("unit1").id, {"version": 9, "who": "Ada"})
-        wait_for(lambda: service.store.asset("unit1").wanted is None, 20)  # a switch is seen, a pause ends
+        wait_for(lambda: service.store.asset("unit1").wanted is None)  # a switch is seen, a pause ends
         service._pause("unit1", OSError("gone"))
         service._pauses["unit1"].until = time.monotonic() + 0.1
-        wait_for(lambda: not service._is_paused("unit1"), 20)
+        wait_for(lambda: not service._is_paused("unit1"))
         assert post(service, csv_of(LIVE[50:]))["row"] == len(LIVE)
 
 

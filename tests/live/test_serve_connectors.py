@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import email
 import email.policy
@@ -24,7 +23,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from live_service import NAMES, RULES, Client, csv_of, model, options, rows, running
-from live_tables import wait_for
+from opcua_server import OpcUaServer
+from waiting import wait_for
 
 from penstock._parameters import ParameterError
 from penstock.live.api import verdict_records
@@ -80,7 +80,7 @@ def publish(broker):
     client = Mqtt(CallbackAPIVersion.VERSION2)
     client.connect("127.0.0.1", int(broker.rsplit(":", 1)[1].strip("/")))
     client.loop_start()
-    yield lambda topic, payload: client.publish(topic, payload, qos=1).wait_for_publish(30)
+    yield lambda topic, payload: client.publish(topic, payload, qos=1).wait_for_publish(300)
     client.disconnect()
     client.loop_stop()
 
@@ -88,13 +88,15 @@ def publish(broker):
 def test_mqtt_rows_are_counted_once_through_restarts(tmp_path, broker, publish):
     given, sent = with_input(tmp_path, mqtt=f"{broker}plant/unit1"), objects(ROWS[600:640])
     with LiveServer(given) as server:
-        wait_for(lambda: server.inputs[0]._thread.is_alive() and not server.service.problems)
-        time.sleep(0.2)  # until the broker knows of the subscription
+
+        def is_heard():
+            publish("plant/unit1", "this is no row")
+            return server.service.assets["unit1"].record.counts.get("malformed")
+
+        wait_for(is_heard)  # the broker knows of the subscription
         for row in sent[:10]:
             publish("plant/unit1", json.dumps(row))
-        publish("plant/unit1", "this is no row")
         wait_for(lambda: server.service.assets["unit1"].record.rows == 10)
-        wait_for(lambda: server.service.assets["unit1"].record.counts.get("malformed") == 1)
     for row in sent[10:20]:  # without a listener: the broker keeps them
         publish("plant/unit1", json.dumps(row))
     with LiveServer(given) as server:
@@ -116,12 +118,12 @@ def test_what_a_broker_sends_again_is_not_counted_again(tmp_path):
 def test_kafka_goes_on_at_the_offsets_of_the_store(tmp_path):
     kafka = pytest.importorskip("confluent_kafka")
     producer = kafka.Producer({"bootstrap.servers": "none", "test.mock.num.brokers": 1})
-    broker = next(iter(producer.list_topics(timeout=30).brokers.values()))
+    broker = next(iter(producer.list_topics(timeout=300).brokers.values()))
     given, sent = with_input(tmp_path, kafka=f"kafka://{broker.host}:{broker.port}/plant"), objects(ROWS[600:660])
     for upto in (25, len(sent)):
         for row in sent[:25] if upto == 25 else sent[25:]:
             producer.produce("plant", json.dumps(row), key="unit1")  # one key, one partition, one order
-        producer.flush(30)
+        producer.flush(300)
         with LiveServer(given) as server:
             wait_for(lambda: server.service.assets["unit1"].record.rows >= upto)  # noqa: B023
             time.sleep(0.1)
@@ -136,9 +138,9 @@ def test_a_consumer_group_divides_assets_and_each_row_counts_once(tmp_path):
     example = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(example)
     producer = kafka.Producer({"bootstrap.servers": "none", "test.mock.num.brokers": 1})
-    broker = next(iter(producer.list_topics(timeout=30).brokers.values()))
+    broker = next(iter(producer.list_topics(timeout=300).brokers.values()))
     address, sent = f"{broker.host}:{broker.port}", objects(ROWS[600:780])
-    producer.list_topics("plant", timeout=30)  # makes it, with four partitions
+    producer.list_topics("plant", timeout=300)  # makes it, with four partitions
     assets = {number: {f"unit{number}": AssetOptions(model=model())} for number in range(4)}
     stopped, problems = [threading.Event(), threading.Event()], []
     quick = {"session.timeout.ms": 6000, "heartbeat.interval.ms": 500}
@@ -161,12 +163,12 @@ def test_a_consumer_group_divides_assets_and_each_row_counts_once(tmp_path):
         event()  # one process, a second one, and the first one leaves
         for number, row in itertools.product(range(4), sent[start : start + 60]):
             producer.produce("plant", json.dumps(row), key=f"unit{number}", partition=number)
-        producer.flush(30)
+        producer.flush(300)
         wait_for(lambda: count() >= 4 * len(sent[: start + 60]) or problems)  # noqa: B023
         time.sleep(1)
     stopped[1].set()
     for thread in threads:
-        thread.join(60)
+        thread.join(300)
     assert problems == []
     (tmp_path / "single_rows").mkdir()
     with running(options(tmp_path / "single_rows")) as service:
@@ -179,57 +181,6 @@ def test_a_consumer_group_divides_assets_and_each_row_counts_once(tmp_path):
         assert verdict_records(service, f"unit{number}") == expected
         assert [change["kind"] for change in service.store.changes()] == kinds
         service.store.close()
-
-
-class OpcUaServer(threading.Thread):
-    """A server with a variable for each sensor; with `files`, it wants messages to be signed and encrypted."""
-
-    def __init__(self, url=None, files=None):
-        super().__init__(daemon=True)
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.url = url or f"opc.tcp://127.0.0.1:{free.getsockname()[1]}/"
-        self.files = files
-        self.ready, self.done, self.nodes = threading.Event(), threading.Event(), {}
-
-    def run(self):
-        asyncio.run(self._serve())
-
-    async def _serve(self):
-        from asyncua import Server
-
-        server = Server()
-        await server.init()
-        server.set_endpoint(self.url)
-        if self.files is not None:
-            await self._secure(server)
-        space = await server.register_namespace("plant")
-        for name in NAMES:
-            node = await server.nodes.objects.add_variable(space, name, 5.0)
-            self.nodes[name] = node.nodeid.to_string()
-        async with server:
-            self.ready.set()
-            while not self.done.is_set():
-                await asyncio.sleep(0.05)
-
-    async def _secure(self, server):
-        """Talk in secret alone, and to the one client whose certificate is known."""
-        from asyncua import ua
-        from asyncua.crypto.truststore import TrustStore
-        from asyncua.crypto.validator import CertificateValidator, CertificateValidatorOptions
-
-        certificate, key = self.files["server"]
-        policies = [ua.SecurityPolicyType.Basic256Sha256_SignAndEncrypt]
-        server.set_security_policy([*policies, ua.SecurityPolicyType.Aes256Sha256RsaPss_SignAndEncrypt])
-        await server.set_application_uri("urn:plant.example:server")
-        await server.load_certificate(certificate)
-        await server.load_private_key(key)
-        folder = certificate.parent / "trusted"
-        folder.mkdir(exist_ok=True)
-        shutil.copy(self.files["client"][0], folder)
-        trusted = TrustStore([folder], [])
-        await trusted.load()
-        options = CertificateValidatorOptions.TRUSTED_VALIDATION | CertificateValidatorOptions.PEER_CLIENT
-        server.set_certificate_validator(CertificateValidator(options, trusted))
 
 
 def certificates(folder):
@@ -260,9 +211,9 @@ def test_opc_ua_signed_and_encrypted_fails_and_recovers(tmp_path, policy, receiv
     pytest.importorskip("asyncua")
     hook, got = receiver
     files = certificates(tmp_path)
-    plant = OpcUaServer(files=files)
+    plant = OpcUaServer(NAMES, files=files)
     plant.start()
-    assert plant.ready.wait(60)
+    assert plant.ready.wait(300)
     nodes = tuple(f"{name}={node}" for name, node in plant.nodes.items())
     ours = dict(zip(("opcua_certificate", "opcua_key"), files["client"], strict=True))
     inputs = {"opcua": plant.url, "opcua_nodes": nodes, "opcua_interval": 0.1, "opcua_security": policy, **ours}
@@ -278,31 +229,28 @@ def test_opc_ua_signed_and_encrypted_fails_and_recovers(tmp_path, policy, receiv
         assert server.service.assets["unit1"].record.rows == 0
     with LiveServer(replace(given, webhook=(hook,))) as server:
         wait_for(lambda: server.service.assets["unit1"].record.rows >= 3)
-        plant.done.set()
-        plant.join()
+        plant.stop()
         wait_for(lambda: [body["title"] for _, _, body in got] == ["Penstock: opcua of unit1"])
-        again = OpcUaServer(plant.url, files)
+        again = OpcUaServer(NAMES, plant.url, files)
         again.start()
-        wait_for(lambda: len(got) == 2, 120)
+        wait_for(lambda: len(got) == 2)
         assert got[1][2]["title"] == "Penstock: opcua of unit1 is over"
-        again.done.set()
-        again.join()
+        again.stop()
 
 
 @pytest.mark.slow  # the server of asyncua takes seconds to load its address space
 def test_opc_ua_values_become_rows(tmp_path):
     pytest.importorskip("asyncua")
-    plant = OpcUaServer()
+    plant = OpcUaServer(NAMES)
     plant.start()
-    assert plant.ready.wait(60)
+    assert plant.ready.wait(300)
     nodes = tuple(f"{name}={node}" for name, node in plant.nodes.items())
     given = with_input(tmp_path, opcua=plant.url, opcua_nodes=nodes, opcua_interval=0.1)
     with LiveServer(given) as server:
         wait_for(lambda: server.service.assets["unit1"].record.rows >= 3)
         found = Client(server.url).get("assets/unit1/series?sensor=oil")
         assert found["sensors"]["oil"]["value"][-1] == 5.0
-        plant.done.set()
-        plant.join()
+        plant.stop()
         wait_for(lambda: "opcua of unit1" in server.service.problems)
 
 
@@ -384,7 +332,7 @@ def test_problems_of_the_service_are_notified_too(tmp_path, receiver):
         tmp_path, input=tmp_path / "unit1.csv", webhook=(f"{url}/hook",), alertmanager=(url,), min_free=1e12
     )
     with LiveServer(given) as server:
-        wait_for(lambda: len(got) == 2, 90)
+        wait_for(lambda: len(got) == 2)
         client = Client(server.url)
         assert client("GET", "/healthz")[0] == 503
         assert client.samples(csv_of(ROWS[600:601]))[0] == 507

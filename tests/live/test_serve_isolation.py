@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from live_service import HEADER, NAMES, Client, csv_of, model, options, rows, running
-from live_tables import wait_for
+from waiting import wait_for
 
 from penstock.io import InputError
 from penstock.live import Monitor, Observer, WatchOptions
@@ -294,11 +294,11 @@ def test_a_cycle_that_takes_too_long_is_said_by_the_health(tmp_path, monkeypatch
         client = Client(server.url)
         assert client("GET", "/healthz") == (200, {"status": "ok"})
         future = server.service.deliver(Delivery("unit1", csv_of(LIVE).encode(), "test"))
-        wait_for(lambda: client("GET", "/healthz")[0] == 503, 10)
+        wait_for(lambda: client("GET", "/healthz")[0] == 503)
         assert "scoring unit1" in client("GET", "/healthz")[1]["reason"]
         held.set()
         wait([future])
-        wait_for(lambda: client("GET", "/healthz")[0] == 200, 10)
+        wait_for(lambda: client("GET", "/healthz")[0] == 200)
 
 
 ENDLESS = """

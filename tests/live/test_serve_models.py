@@ -13,7 +13,7 @@ from tempfile import mkdtemp
 
 import pytest
 from live_service import NAMES, Client, csv_of, model, options, rows, running
-from live_tables import wait_for
+from waiting import wait_for
 
 from penstock import fit_model, load
 from penstock.cli import main

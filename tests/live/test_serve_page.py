@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 from browser_pages import opened_page
 from live_service import Client, csv_of, model, options, rows
-from live_tables import wait_for
+from waiting import wait_for
 
 from penstock import fit_model
 from penstock.live.runtime import add_file
@@ -28,7 +28,7 @@ def server(tmp_path_factory):
 
 def opened(browser, url, **given):
     own = (url.partition("#")[0], "data:")
-    return opened_page(browser, url, lambda asked: asked.startswith(own), timeout=60_000, **given)
+    return opened_page(browser, url, lambda asked: asked.startswith(own), **given)
 
 
 def test_an_alarm_is_worked_from_first_sight_to_label(browser, server):

@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from live_service import NAMES, Client, csv_of, options, rows
-from live_tables import wait_for
+from waiting import wait_for
 
 from penstock import fit_model
 from penstock._parameters import ParameterError

@@ -424,15 +424,15 @@ def test_work_can_be_cancelled_and_goes_on(project):
         second = worker.start("look")
         assert worker.start("look") is second  # it waits already
         worker.cancel()
-        assert first.done.wait(60)
+        assert first.done.wait(300)
         assert (first.error["message"], second.error["message"]) == ("Cancelled.", "Cancelled.")
         third = worker.start("look")
-        assert third.done.wait(120)
+        assert third.done.wait(300)
         assert third.error is None
         os.kill(worker._process.pid, signal.SIGKILL)
         fourth = worker.start("look")
-        assert fourth.done.wait(120)
-        assert worker.start("look").done.wait(120)
+        assert fourth.done.wait(300)
+        assert worker.start("look").done.wait(300)
     finally:
         worker.close()
 

@@ -39,7 +39,7 @@ def server(running):
 
 def opened(browser, server, **given):
     own = (server.address, "data:", "blob:")
-    return opened_page(browser, server.url, lambda asked: asked.startswith(own), timeout=180_000, **given)
+    return opened_page(browser, server.url, lambda asked: asked.startswith(own), **given)
 
 
 def drop(page, path):
@@ -300,5 +300,5 @@ def test_areas_with_three_clocks(browser, server, tmp_path):
 
 def test_without_a_token_nothing_is_shown(browser, server):
     address = server.address
-    with opened_page(browser, address, lambda asked: asked.startswith((address, "data:")), timeout=60_000) as page:
+    with opened_page(browser, address, lambda asked: asked.startswith((address, "data:"))) as page:
         page.locator("#page-lost").wait_for()

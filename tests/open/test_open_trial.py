@@ -156,7 +156,7 @@ def test_the_first_row_of_mqtt(folder, tmp_path):
         client = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2)
         client.connect("127.0.0.1", port)
         client.loop_start()
-        client.publish("plant", json.dumps(ROW), qos=1, retain=True).wait_for_publish(30)
+        client.publish("plant", json.dumps(ROW), qos=1, retain=True).wait_for_publish(300)
         assert first_row(options)["readings"] == UNDERSTOOD
         client.disconnect()
         client.loop_stop()
@@ -172,10 +172,10 @@ def test_a_broker_that_is_not_there_is_named(folder):
 def test_the_first_row_of_kafka(folder):
     kafka = pytest.importorskip("confluent_kafka")
     producer = kafka.Producer({"bootstrap.servers": "none", "test.mock.num.brokers": 1})
-    broker = next(iter(producer.list_topics(timeout=30).brokers.values()))
+    broker = next(iter(producer.list_topics(timeout=300).brokers.values()))
     producer.produce("plant", json.dumps(ROW))
-    producer.flush(30)
-    found = first_row(asset(folder, kafka=f"kafka://{broker.host}:{broker.port}/plant"), seconds=60)
+    producer.flush(300)
+    found = first_row(asset(folder, kafka=f"kafka://{broker.host}:{broker.port}/plant"), seconds=300)
     assert found["readings"] == UNDERSTOOD
 
 
@@ -183,10 +183,10 @@ def test_the_first_row_of_opc_ua(folder):
     pytest.importorskip("asyncua")
     plant = OpcUaServer(["load", "oil", "flow", "head"])
     plant.start()
-    assert plant.ready.wait(120)
+    assert plant.ready.wait(300)
     nodes = tuple(f"{name}={node}" for name, node in plant.nodes.items())
     try:
-        found = first_row(asset(folder, opcua=plant.url, opcua_nodes=nodes), seconds=60)
+        found = first_row(asset(folder, opcua=plant.url, opcua_nodes=nodes), seconds=300)
     finally:
         plant.stop()
     assert [each["value"] for each in found["readings"]] == [5.0] * 4

@@ -15,17 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 from dask import config
 from distributed import KilledWorker
-from scale_kills import (
-    FACTORISATION,
-    ROWS,
-    TREE,
-    is_running,
-    kill_workers,
-    killing,
-    random_aims,
-    wait_for_all_workers,
-    wait_until,
-)
+from scale_kills import FACTORISATION, ROWS, TREE, is_running, kill_workers, killing, random_aims, wait_for_all_workers
+from waiting import wait_for
 
 from penstock import NSNMF, scale
 from penstock.io import TableError
@@ -133,7 +124,7 @@ def test_workers_that_are_gone_for_good_end_the_fit(ground, monkeypatch):
     def strike(now, done, total):
         if now == "trees of parts" and not gone_at:
             client.cluster.scale(0)
-            assert wait_until(lambda: not client.scheduler_info(n_workers=-1)["workers"], 20)
+            wait_for(lambda: not client.scheduler_info(n_workers=-1)["workers"])
             monkeypatch.setattr(cluster_module, "_DEADLINE", 2.0)
             gone_at.append(time.monotonic())
 

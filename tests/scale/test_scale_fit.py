@@ -18,7 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 from distributed import Client, SchedulerPlugin
 from scale_fit_cases import NAMES, some_rows
-from scale_kills import kill_workers, wait_for_all_workers, wait_until
+from scale_kills import kill_workers, wait_for_all_workers
+from waiting import wait_for
 
 import penstock
 from penstock import (
@@ -299,7 +300,7 @@ def test_too_little_memory_is_said_before_any_work(client, monkeypatch):
     worker = {"nthreads": 1, "memory_limit": 100 * 2**20, "status": "running", "last_seen": 0.0, "metrics": {}}
     monkeypatch.setattr(cluster_module.Cluster, "workers", lambda cluster: {"tcp://10.0.0.1:1": worker})
     detector = quick()
-    assert wait_until(lambda: tasks_held(client) == 0, 60)  # of earlier tests
+    wait_for(lambda: tasks_held(client) == 0)  # of earlier tests
     with watched(client) as keys, refused(detector, scale.ClusterError, "0 MiB for each thread.* more memory"):
         fit(detector, ROWS, client, n_parts=None)
     assert not keys
@@ -407,7 +408,8 @@ def test_tasks_are_named_by_what_they_do_and_let_go_when_they_are_done(client):
     def look(*report):
         stages.append(report)
         if report == ("trees of parts", N_BLOCKS, N_BLOCKS):
-            freed.append(wait_until(lambda: tasks_held(client) == 0, 60))
+            wait_for(lambda: tasks_held(client) == 0)
+            freed.append(True)
 
     with watched(client) as keys:
         fit(quick(), ROWS, client, progress=look)

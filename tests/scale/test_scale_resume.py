@@ -12,7 +12,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scale_kills import is_running, wait_until
+from scale_kills import is_running
+from waiting import wait_for
 
 from penstock import NSNMF, scale
 from penstock.factor import Coordinate
@@ -63,7 +64,7 @@ class Driver:
     def assert_no_workers(self):
         pids = self.worker_pids()
         assert len(pids) == 2
-        assert wait_until(lambda: not any(is_running(pid) for pid in pids), 60), "workers linger"
+        wait_for(lambda: not any(is_running(pid) for pid in pids))
 
     def tasks(self):
         """The names of the tasks that ran, each as often as it did."""
@@ -160,7 +161,7 @@ def test_killed_at_a_random_moment_again_and_again(source, uninterrupted, tmp_pa
     rng = np.random.default_rng(0)
     for number in range(6):
         driver = Driver(tmp_path / "job", source)
-        assert wait_until(lambda current=driver: current.pids_file.exists(), 60)
+        wait_for(lambda current=driver: current.pids_file.exists())
         time.sleep(rng.uniform(0.5, 4.0))
         driver.process.kill()
         code, _ = driver.wait()
@@ -176,7 +177,7 @@ def test_killed_at_a_random_moment_again_and_again(source, uninterrupted, tmp_pa
 @pytest.mark.slow
 def test_ctrl_c_closes_workers_and_leaves_no_folder(source, tmp_path):
     driver = Driver(tmp_path / "job", source, keep=False, tempdir=str(tmp_path / "temporary"), max_iter=10_000)
-    assert wait_until(lambda: "sweep:" in log_of(driver), 60)
+    wait_for(lambda: "sweep:" in log_of(driver))
     driver.process.send_signal(signal.SIGINT)
     code, errors = driver.wait()
     assert code in (1, -signal.SIGINT)

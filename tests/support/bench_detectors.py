@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -177,12 +176,3 @@ def is_alive(process: int) -> bool:
             return False
         return not Path("/proc/self/stat").exists()
     return state not in "ZX"
-
-
-def wait_until(wanted: Callable[[], object], seconds: float = 300.0) -> bool:
-    end = time.monotonic() + seconds
-    while not wanted():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.02)
-    return True

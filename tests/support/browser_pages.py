@@ -6,14 +6,14 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def opened_page(browser, url, is_own, *, width=1280, height=900, timeout=300_000, **options):
+def opened_page(browser, url, is_own, *, width=1280, height=900, **options):
     """A page; at its end: no error, message or dialog, nothing refused by the policy, no address asked but its own.
 
-    The timeout is in milliseconds, and long: a busy machine is not an error.
+    Its answers may take 300 s: a busy machine is not an error.
     """
     troubles = []
     context = browser.new_context(viewport={"width": width, "height": height}, **options)
-    context.set_default_timeout(timeout)
+    context.set_default_timeout(300_000)
     page = context.new_page()
     page.on("console", lambda message: troubles.append(f"console: {message.text}"))
     page.on("pageerror", lambda error: troubles.append(f"error: {error}"))

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-import time
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -51,13 +49,6 @@ def committed(state: Path | str | None) -> dict[str, Any] | None:
         except sqlite3.OperationalError:  # its tables are not there yet
             return None
     return {"samples": rows[0][0], **positions} if rows else None
-
-
-def wait_for(truth: Callable[[], Any], seconds: float = 60.0) -> None:
-    end = time.monotonic() + seconds
-    while not truth():
-        assert time.monotonic() < end, "it did not come"
-        time.sleep(0.01)
 
 
 def fork_main(command: list[str], errors: Path) -> int:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 import re
 import signal
-import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from distributed import SchedulerPlugin, Status, WorkerPlugin
+from waiting import wait_for
 
 _LOOK_AGAIN = 0.001  # seconds
 
@@ -157,7 +157,7 @@ def killing(client, marks, aims):
 def wait_for_all_workers(client):
     """Until every worker is there, and its nanny knows it: one that dies sooner is not started again."""
     nannies = client.cluster.workers.values()
-    assert wait_until(lambda: all(nanny.status == Status.running for nanny in nannies), 300)
+    wait_for(lambda: all(nanny.status == Status.running for nanny in nannies))
     client.wait_for_workers(len(nannies), timeout=300)
 
 
@@ -184,12 +184,3 @@ def random_aims(rng, patterns):
     """
     aims = [Aim(pattern, int(rng.integers(1, 3)), float(rng.uniform(0, 0.02))) for pattern in patterns]
     return [replace(aim, nth=1, delay=aim.delay / 5) if "score-block" in aim.pattern else aim for aim in aims]
-
-
-def wait_until(condition, seconds):
-    end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.05)
-    return True
