@@ -14,7 +14,7 @@ from strategies import examples
 
 from penstock.certainty import fit_episode_rate
 from penstock.sensors import LastRow, Spacing, evidence, learn_clock, learn_leave_one_out, learn_scale, learn_series
-from penstock.sensors._kernels import compare_with_past, take_out_slow_changes, third_nearest
+from penstock.sensors._kernels import CHUNK, channel_rows, compare_with_past, take_out_slow_changes, third_nearest
 from penstock.sensors.novelty import RECENT, follow_course, group_references
 from penstock.sensors.series import Blend
 
@@ -36,6 +36,16 @@ def fit_and_score(X, time=None, runs=None):
 
 def find_starts(n, time=None, runs=None):
     return learn_clock(time, runs).follow(n, time, runs).starts
+
+
+def channels_of_rows(channels, E, spacing):
+    """Yield each channel, (n, p), in one go."""
+    back = spacing.reversed()
+    for kind, horizon in zip(channels.kinds, channels.horizons, strict=True):
+        shares, shares_back, out = spacing.shares(horizon), back.shares(horizon)[::-1].copy(), np.empty(E.shape)
+        state, after = np.zeros((2, E.shape[1])), np.zeros(E.shape[1])
+        channel_rows(kind, E, spacing.starts, shares, state, back.starts[::-1].copy(), shares_back, after, out)
+        yield out
 
 
 @pytest.mark.kernels
@@ -75,22 +85,21 @@ def test_weight_0_leaves_a_row_out():
 
 @pytest.mark.kernels
 @examples(25)
-@given(st.integers(1, 130), st.integers(1, 7), st.integers(0, 2**32 - 1))
+@given(st.integers(1, 3 * CHUNK), st.integers(1, 7), st.integers(0, 2**32 - 1))
 def test_the_time_layer_is_its_slow_twin(n, p, seed):
     rng = np.random.default_rng(seed)
     E, starts, leads = rng.standard_t(3, size=(n, p)), rng.random(n) < 0.05, rng.random(p) < 0.7
     starts[0] = True
     spacing = Spacing(starts, np.ones(n), starts)
-    offline = list(evidence.two_sided_channels(E, spacing))
-    live = list(evidence.later_channels(E, spacing))
-    for channels, kinds in (
-        (offline, [(naive.two_sided, horizon) for horizon in evidence.HORIZONS]),
-        (live, [(naive.later_mean, 1), (naive.later_mean, 4), (naive.later_size, 8)]),
+    for which, kinds in (
+        (evidence.OFFLINE, [(naive.two_sided, horizon) for horizon in evidence.HORIZONS]),
+        (evidence.LATER, [(naive.later_mean, 1), (naive.later_mean, 4), (naive.later_size, 8)]),
     ):
+        channels = list(channels_of_rows(which, E, spacing))
         expected = [np.column_stack([slow(e.tolist(), starts.tolist(), h) for e in E.T]) for slow, h in kinds]
         np.testing.assert_allclose(np.array(channels), np.array(expected), atol=1e-12)
         found = np.zeros((n, p))
-        calibration, sizes = evidence.calibrate(channels, leads, evidence=found)
+        calibration, sizes = evidence.calibrate(which, E, spacing, leads, evidence=found)
         again, same = calibration.score(channels)
         np.testing.assert_array_equal(again, sizes)
         np.testing.assert_array_equal(same, found)

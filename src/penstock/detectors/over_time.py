@@ -27,6 +27,7 @@ from penstock.sensors import (
     SeriesScores,
     TimeLayer,
     learn_clock,
+    learn_movement,
     learn_scale,
     learn_time_layer,
     score_both_sides,
@@ -259,10 +260,11 @@ class OverTime(SeriesDetector):
             R, filled = above_usual(scores, usual), without_holes(scale.apply(table))
             scored = leads = np.ones(1, dtype=np.bool_)
         kept = np.ones(len(table), dtype=np.bool_)
-        first = score_both_sides(R, filled, spacing, kept, scored, leads).scores
+        first = score_both_sides(R, learn_movement(filled, spacing, kept), spacing, kept, scored, leads).scores
         kept = first <= np.quantile(first, 1 - _SET_ASIDE)
-        found = score_both_sides(R, filled, spacing, kept, scored, leads)
-        layer, out_of_sample = learn_time_layer(R, filled, spacing, kept, scored, leads)
+        movement = learn_movement(filled, spacing, kept)
+        found = score_both_sides(R, movement, spacing, kept, scored, leads)
+        layer, out_of_sample = learn_time_layer(R, movement, spacing, kept, scored, leads)
         scores = np.maximum(found.scores, found.surprise_before())
         model = OverTimeModel(detector, scale, clock, layer, usual)
         return SeriesFit(model, SeriesScores(scores, layer.on_all_sensors(found.evidence)), out_of_sample)

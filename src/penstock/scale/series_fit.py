@@ -12,6 +12,7 @@ import math
 import shutil
 import weakref
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -132,19 +133,25 @@ class ClusterBlocks:
 
         return self._once(do)[1]
 
-    def fill(self, columns: int, work: Any, arrays: tuple[Any, ...], around: int | None) -> FloatArray:
+    def around(self, work: Any, arrays: tuple[Any, ...], around: int) -> list[Any]:
+        def do(step: Path) -> list[Any]:
+            files, tasks = self._files(step, arrays), []
+            for rows in self._blocks():
+                wide, inner = widened(rows, around, self.n)
+                tasks.append((partial(work, inner), files, wide.start, wide.stop))
+            return self._run(work, do_block, tasks)
+
+        return self._once(do)[1]
+
+    def fill(self, columns: int, work: Any, arrays: tuple[Any, ...], into: Any) -> FloatArray:
         def do(step: Path) -> list[Any]:
             files, out = self._files(step, arrays), self._created(step, columns)
-            tasks = []
-            for rows in self._blocks():
-                wide, inner = widened(rows, around or 0, self.n)
-                tasks.append((work, files, wide.start, wide.stop, inner.start, inner.stop, out, rows.start))
-            self._run(work, fill_block, tasks)
+            self._run(work, fill_block, [(work, files, rows.start, rows.stop, out) for rows in self._blocks()])
             return []
 
         return self._mapped(self._once(do)[0], columns)
 
-    def follow(self, columns: int, work: Any, state: Any, arrays: tuple[Any, ...]) -> tuple[FloatArray, Any]:
+    def follow(self, columns: int, work: Any, state: Any, arrays: tuple[Any, ...], into: Any) -> tuple[FloatArray, Any]:
         def do(step: Path) -> list[Any]:
             files, out, now = self._files(step, arrays), self._created(step, columns), state
             for rows in self._blocks():  # one after the other, as each needs what the one before has left
@@ -241,11 +248,9 @@ def do_block(work: Any, files: list[Path], start: int, stop: int) -> Any:
     return work(*(_opened(file)[start:stop] for file in files))
 
 
-def fill_block(
-    work: Any, files: list[Path], start: int, stop: int, first: int, last: int, out: Path, place: int
-) -> None:
-    """Task: write what work returns for the rows first to last of a run of rows into its place."""
-    fill_rows(out, place, work(*(_opened(file)[start:stop] for file in files))[first:last])
+def fill_block(work: Any, files: list[Path], start: int, stop: int, out: Path) -> None:
+    """Task: write what work returns for a block of rows into its place."""
+    fill_rows(out, start, do_block(work, files, start, stop))
 
 
 def follow_block(work: Any, state: Any, files: list[Path], start: int, stop: int, out: Path) -> Any:

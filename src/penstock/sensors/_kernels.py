@@ -15,44 +15,57 @@ _SLOW, _FAST = 1 / 1000, 200  # the weight of a row in a slow level: 1/(rows so 
 _LARGEST_STEP, _LARGEST_SIZE = 0.5, 1.5  # what counts of a residual in its slow level, and in its slow spread
 _USUAL_SIZE = 0.8  # of |residual|: the mean, for normal noise
 _LARGEST_SQUARE = 100.0
-_NEARLY = 1 - 1e-9  # a product spares a quotient that could not count
 _MOST, _LEAST = 3.0, 2.0  # a mean or a size over past rows is at most so many times the present residual, or this
 FADED = 0.3  # what is left of a residual after a row: noise and oscillation pass through zero, and are not over then
+MEANS, SIZES, BOTH_SIDES = 0, 1, 2  # kinds of channels; see `channel_rows`
+CHUNK = 128  # rows whose channels are in the cache together
 
 
 @kernel
 def multiply_rows(A: Array, M: Array, out: Array) -> None:
-    """out = A M, each row by itself: for (n, p) and (p, q)."""
+    """out = A M for (n, p) and (p, q); each number is summed in the order of M's rows, whatever block its row is in.
+
+    Four rows of A meet four rows of M at a time, so that each number that is loaded is used four times.
+    """
     n, p = A.shape
     q = M.shape[1]
+    whole, last = n - n % 4, p - p % 4
+    out[:] = 0.0
+    for i in range(0, whole, 4):
+        for k in range(0, last, 4):
+            a, b, c, d = A[i, k], A[i, k + 1], A[i, k + 2], A[i, k + 3]
+            e, f, g, h = A[i + 1, k], A[i + 1, k + 1], A[i + 1, k + 2], A[i + 1, k + 3]
+            r, s, t, u = A[i + 2, k], A[i + 2, k + 1], A[i + 2, k + 2], A[i + 2, k + 3]
+            v, w, x, y = A[i + 3, k], A[i + 3, k + 1], A[i + 3, k + 2], A[i + 3, k + 3]
+            for j in range(q):
+                m0, m1, m2, m3 = M[k, j], M[k + 1, j], M[k + 2, j], M[k + 3, j]
+                out[i, j] = out[i, j] + a * m0 + b * m1 + c * m2 + d * m3
+                out[i + 1, j] = out[i + 1, j] + e * m0 + f * m1 + g * m2 + h * m3
+                out[i + 2, j] = out[i + 2, j] + r * m0 + s * m1 + t * m2 + u * m3
+                out[i + 3, j] = out[i + 3, j] + v * m0 + w * m1 + x * m2 + y * m3
     for i in range(n):
-        for j in range(q):
-            out[i, j] = 0.0
-        for k in range(p):
+        for k in range(last if i < whole else 0, p):
             value = A[i, k]
-            if value != 0.0:
-                for j in range(q):
-                    out[i, j] += value * M[k, j]
+            for j in range(q):
+                out[i, j] += value * M[k, j]
 
 
 @kernel
 def residual_rows(Z: Array, mean: Array, precision: Array, holed: Array, out: Array) -> int:
     """Residuals of rows without holes, as in `LeaveOneOut`; `holed` (n,) are the others, and their number returned."""
     n, p = Z.shape
-    count = 0
+    count, away = 0, np.empty((n, p))
     for i in range(n):
-        holed[i] = False
+        holes = 0
         for j in range(p):
-            out[i, j] = 0.0
-            holed[i] |= isnan(Z[i, j])
-        if holed[i]:
+            holes += isnan(Z[i, j])
+            away[i, j] = Z[i, j] - mean[j]
+        holed[i] = holes > 0
+        if holes > 0:
             count += 1
-            continue
-        for k in range(p):
-            away = Z[i, k] - mean[k]
-            if away != 0.0:
-                for j in range(p):
-                    out[i, j] += away * precision[k, j]
+            away[i, :] = 0.0
+    multiply_rows(away, precision, out)
+    for i in range(n):
         for j in range(p):
             out[i, j] /= precision[j, j]
     return count
@@ -73,24 +86,139 @@ def moving_means(values: Array, starts: Array, shares: Array, state: Array, out:
 
 
 @kernel
-def two_sided_means(
-    values: Array, starts: Array, shares: Array, ends: Array, shares_back: Array, state: Array, out: Array
+def channel_rows(
+    kind: int,
+    values: Array,
+    starts: Array,
+    shares: Array,
+    state: Array,
+    ends: Array,
+    shares_back: Array,
+    after: Array,
+    out: Array,
 ) -> None:
-    """The smaller of the moving means before and after each row if both have one sign, else 0.
+    """One channel of the next rows of a series, (n, p).
 
-    `ends` and `shares_back` (n,) are `starts` and `shares` of the rows when time runs backwards, the last row first;
-    `state` (p,) is overwritten.
+    MEANS: |moving means|, at most three times the present |value|, or 2: what has ended is over.
+    SIZES: roots of the moving means of squares, each at most 100, as noise and oscillation last so; at most three times
+    the largest recent |value|, of which 0.3 is left after every row, or 2.
+    BOTH_SIDES: the smaller of the moving means before and after each row if both have one sign, else 0.
+
+    `state` (2, p), the moving means and the recent values, goes in and out, and begins anew where `starts[i]`; SIZES
+    alone need the second row. `after`
+    (p,), the means after the last row, goes in and out against time, and begins anew where `ends[i]`; `shares` and
+    `shares_back` (n,) are the weights of the rows.
     """
     n, p = values.shape
-    moving_means(values, starts, shares, state, out)
-    for k in range(n):
+    for i in range(n):
+        if starts[i]:
+            state[:] = 0.0
+        share = shares[i]
+        if kind == SIZES:
+            for j in range(p):
+                square = min(values[i, j] * values[i, j], _LARGEST_SQUARE)
+                level = state[0, j] + share * (square - state[0, j])
+                recent = max(abs(values[i, j]), FADED * state[1, j])
+                state[0, j], state[1, j] = level, recent
+                out[i, j] = min(sqrt(max(level, 0.0)), max(_MOST * recent, _LEAST))
+        elif kind == MEANS:
+            for j in range(p):
+                level = state[0, j] + share * (values[i, j] - state[0, j])
+                state[0, j] = level
+                out[i, j] = min(abs(level), max(_MOST * abs(values[i, j]), _LEAST))
+        else:
+            for j in range(p):
+                level = state[0, j] + share * (values[i, j] - state[0, j])
+                state[0, j], out[i, j] = level, level
+    for k in range(n if kind == BOTH_SIDES else 0):
         i = n - 1 - k
+        if ends[i]:
+            after[:] = 0.0
+        share = shares_back[i]
         for j in range(p):
-            before = 0.0 if ends[k] else state[j]
-            after = before + shares_back[k] * (values[i, j] - before)
-            state[j] = after
-            before = out[i, j]
-            out[i, j] = min(abs(before), abs(after)) if (before > 0.0) == (after > 0.0) else 0.0
+            before, level = out[i, j], after[j] + share * (values[i, j] - after[j])
+            after[j] = level
+            smaller = min(abs(before), abs(level))
+            out[i, j] = smaller if (before > 0.0) == (level > 0.0) else 0.0
+
+
+@kernel
+def follow_channel(
+    kind: int,
+    values: Array,
+    starts: Array,
+    shares: Array,
+    ends: Array,
+    shares_back: Array,
+    numbers: Array,
+    before: Array,
+    after: Array,
+    maxima: Array,
+) -> None:
+    """Where a channel of a whole series stands around each chunk of rows: `before`, (c, 2, p), and `after`, (c, p).
+
+    `maxima` (m, p) are raised to the largest values of the rows of each number (`numbers`, (n,), −1 for none).
+    """
+    n, p = values.shape
+    state, back, out = np.zeros((2, p)), np.zeros(p), np.empty((CHUNK, p))
+    for k in range(n if kind == BOTH_SIDES else 0):
+        i = n - 1 - k
+        if k == 0 or (i + 1) % CHUNK == 0:
+            after[i // CHUNK] = back
+        if ends[i]:
+            back[:] = 0.0
+        share = shares_back[i]
+        for j in range(p):
+            back[j] = back[j] + share * (values[i, j] - back[j])
+    for chunk in range(len(before)):
+        first, last = chunk * CHUNK, min(chunk * CHUNK + CHUNK, n)
+        before[chunk] = state
+        back[:] = after[chunk]
+        rows = slice(first, last)
+        channel_rows(kind, values[rows], starts[rows], shares[rows], state, ends[rows], shares_back[rows], back, out)
+        for i in range(first, last):
+            if numbers[i] >= 0:
+                for j in range(p):
+                    maxima[numbers[i], j] = max(maxima[numbers[i], j], out[i - first, j])
+
+
+@kernel
+def compare_rows(
+    kinds: Array,
+    series: tuple[Array, Array, Array, Array, Array, Array, Array],
+    begin: int,
+    end: int,
+    calibration: tuple[Array, Array, Array, Array],
+    largest: float,
+    found: Array,
+    evidence: Array,
+) -> None:
+    """`compare_channel` of all channels of the rows of some chunks, given what `follow_channel` has found.
+
+    `kinds` (h,); `series` are values, starts, shares (h, n), ends, shares back (h, n), and the states before (h, c, 2,
+    p) and after (h, c, p) each chunk; `found` (h, n, 2).
+    """
+    values, starts, shares, ends, shares_back, before, after = series
+    by, powers, edges, leads = calibration
+    n, p = values.shape
+    out = np.empty((CHUNK, p))
+    for chunk in range(begin, end):
+        first, last = chunk * CHUNK, min(chunk * CHUNK + CHUNK, n)
+        rows = slice(first, last)
+        for h in range(len(kinds)):
+            channel_rows(
+                kinds[h],
+                values[rows],
+                starts[rows],
+                shares[h, rows],
+                before[h, chunk],
+                ends[rows],
+                shares_back[h, rows],
+                after[h, chunk],
+                out,
+            )
+            some = out[: last - first]
+            compare_channel(some, by[h], powers[h], edges[h], leads, largest, found[h, rows], evidence[rows])
 
 
 @kernel
@@ -123,43 +251,43 @@ def activity_rows(
 
 @kernel
 def compare_channel(
-    channel: Array, by: Array, powers: Array, edges: Array, leads: Array, largest: float, tops: Array, evidence: Array
+    channel: Array, by: Array, powers: Array, edges: Array, leads: Array, largest: float, found: Array, evidence: Array
 ) -> None:
-    """Ratios of |channel| (n, p) to `by` (p,), to the power `powers` (p,) above 1, cut at `largest`.
+    """Ratios of a channel (n, p) to `by` (p,), to the power `powers` (p,) above 1, cut at `largest`.
 
     A ratio is 0 where `by` is 0, as the sensor never moved; that of a sensor that does not lead (`leads`, (p,)) is at
-    most the largest of those that do. `tops` (n, 5) takes the five largest ratios of a row, and 0 if there are fewer.
-    `evidence` (n, p) is raised to the ratios to `edges` (p,).
+    most the largest of those that do. `found` (n, 2) takes the largest ratio of a row, and the mean of its five.
+    `evidence` (n, p), if it has rows, is raised to the ratios to `edges` (p,).
     """
     n, p = channel.shape
-    turns = 1
+    ratios, others = np.empty(p), 0
     for j in range(p):
-        if not leads[j]:
-            turns = 2
+        others += not leads[j]
     for i in range(n):
-        for k in range(5):
-            tops[i, k] = 0.0
-        limit = largest
-        for turn in range(turns):  # those that lead first
+        above, most = 0, largest
+        if len(evidence) > 0:
             for j in range(p):
-                if leads[j] != (turn == 0):
-                    continue
-                size = abs(channel[i, j])
-                if size > _NEARLY * evidence[i, j] * edges[j] and edges[j] > 0.0:
-                    evidence[i, j] = max(evidence[i, j], size / edges[j])
-                if size < _NEARLY * tops[i, 4] * by[j]:
-                    continue  # not among the five: a power of at most 1 makes it no larger
-                ratio = size / by[j] if by[j] > 0.0 else 0.0
-                if ratio > 1.0:
-                    ratio = ratio ** powers[j]
-                ratio = min(ratio, limit)
-                k = 4
-                if ratio > tops[i, k]:
-                    while k > 0 and ratio > tops[i, k - 1]:
-                        tops[i, k] = tops[i, k - 1]
-                        k -= 1
-                    tops[i, k] = ratio
-            limit = tops[i, 0]
+                evidence[i, j] = max(evidence[i, j], channel[i, j] / edges[j] if edges[j] > 0.0 else 0.0)
+        for j in range(p):
+            ratios[j] = channel[i, j] / by[j] if by[j] > 0.0 else 0.0
+            above += ratios[j] > 1.0
+        if above > 0:
+            for j in range(p):
+                if ratios[j] > 1.0:
+                    ratios[j] = min(ratios[j] ** powers[j], largest)
+        if others > 0:
+            most = 0.0
+            for j in range(p):
+                most = max(most, ratios[j] if leads[j] else 0.0)
+        a = b = c = d = e = 0.0
+        for j in range(p):
+            ratio = ratios[j] if leads[j] else min(ratios[j], most)
+            a, ratio = max(a, ratio), min(a, ratio)
+            b, ratio = max(b, ratio), min(b, ratio)
+            c, ratio = max(c, ratio), min(c, ratio)
+            d, ratio = max(d, ratio), min(d, ratio)
+            e = max(e, ratio)
+        found[i, 0], found[i, 1] = a, (a + b + c + d + e) / min(5, p)
 
 
 @kernel
@@ -179,47 +307,26 @@ def take_out_slow_changes(residuals: Array, runs: Array, levels: Array, rows: in
             levels[0, :], levels[1, :] = 0.0, 1.0
         share = max(_SLOW, 1.0 / (rows + _FAST))
         for j in range(q):
-            if residuals[i, j] == 0.0:
-                out[i, j] = 0.0
-                continue
-            away = residuals[i, j] - levels[0, j]
-            out[i, j] = away / max(1.0, levels[1, j])
-            levels[0, j] += share * min(max(away, -_LARGEST_STEP), _LARGEST_STEP)
-            levels[1, j] += share * (min(abs(away), _LARGEST_SIZE) / _USUAL_SIZE - levels[1, j])
+            residual, level, spread = residuals[i, j], levels[0, j], levels[1, j]
+            counts, away = 0.0 if residual == 0.0 else share, residual - level
+            out[i, j] = 0.0 if residual == 0.0 else away / max(1.0, spread)
+            levels[0, j] = level + counts * min(max(away, -_LARGEST_STEP), _LARGEST_STEP)
+            levels[1, j] = spread + counts * (min(abs(away), _LARGEST_SIZE) / _USUAL_SIZE - spread)
         rows += 1
     return rows
 
 
 @kernel
-def moving_sizes(values: Array, starts: Array, shares: Array, state: Array, out: Array) -> None:
-    """Roots of the moving means of squares, each at most 100, as in `moving_means`: noise and oscillation last so."""
-    n, p = values.shape
-    for i in range(n):
-        for j in range(p):
-            before = 0.0 if starts[i] else state[j]
-            square = min(values[i, j] * values[i, j], _LARGEST_SQUARE)
-            state[j] = before + shares[i] * (square - before)
-            out[i, j] = sqrt(max(state[j], 0.0))
-
-
-@kernel
-def faded_sizes(values: Array, starts: Array, state: Array, out: Array) -> None:
-    """The largest recent |value| of each column, of which 0.3 is left after every row; `state` as in `moving_means`."""
-    n, q = values.shape
-    for i in range(n):
-        for j in range(q):
-            before = 0.0 if starts[i] else FADED * state[j]
-            state[j] = max(abs(values[i, j]), before)
-            out[i, j] = state[j]
-
-
-@kernel
-def bound_by_present(channel: Array, values: Array) -> None:
-    """|channel| (n, q), in place, at most three times the present |value|, or 2: what has ended is over."""
-    n, q = channel.shape
-    for i in range(n):
-        for j in range(q):
-            channel[i, j] = min(abs(channel[i, j]), max(_MOST * abs(values[i, j]), _LEAST))
+def standard_rows(
+    residuals: Array, features: Array, coefficients: Array, floors: Array, scored: Array, out: Array
+) -> None:
+    """Residuals (n, p) of some columns, `scored` (q,), in units of the spread that is usual for `features` (n, 6)."""
+    variances = np.empty((len(features), coefficients.shape[1]))
+    multiply_rows(features, coefficients, variances)
+    for i in range(len(out)):
+        for k in range(len(scored)):
+            j = scored[k]
+            out[i, k] = residuals[i, j] / sqrt(max(variances[i, j], floors[j]))
 
 
 @kernel
@@ -358,29 +465,17 @@ def follow_residuals(
     multiply_rows(Z - center, directions, places)
     since = activity_rows(places, starts, shares, last, means, since, features)
     features /= typical
-    variances, E = np.empty((n, coefficients.shape[1])), np.empty((n, q))
-    multiply_rows(features, coefficients, variances)
-    for i in range(n):
-        for k in range(q):
-            j = scored[k]
-            E[i, k] = residuals[i, j] / sqrt(max(variances[i, j], floors[j]))
+    E, channel, largest_of_rows = np.empty((n, q)), np.empty((n, q)), np.empty((n, 2))
+    standard_rows(residuals, features, coefficients, floors, scored, E)
     rows = take_out_slow_changes(E, runs, levels, rows, E)
-    channel, recent, tops = np.empty((n, q)), np.empty((n, q)), np.empty((n, 5))
     sizes[:] = 0.0
     for h in range(len(by)):
-        if h < len(by) - 1:
-            moving_means(E, starts, shares[2 + h], horizons[h], channel)
-            bound_by_present(channel, E)
-        else:
-            moving_sizes(E, starts, shares[2 + h], horizons[h], channel)
-            faded_sizes(E, starts, horizons[h + 1], recent)
-            bound_by_present(channel, recent)
-        compare_channel(channel, by[h], powers[h], edges[h], leads, largest, tops, evidence)
+        kind = MEANS if h < len(by) - 1 else SIZES
+        state_of_kind = horizons[h : h + 1 + kind]  # sizes have two rows, the last of all
+        channel_rows(kind, E, starts, shares[2 + h], state_of_kind, starts, shares[2 + h], horizons[h], channel)
+        compare_channel(channel, by[h], powers[h], edges[h], leads, largest, largest_of_rows, evidence)
         for i in range(n):
-            five = 0.0
-            for k in range(5):
-                five += tops[i, k]
-            one, five = tops[i, 0] / usual_tops[h, 0], five / min(5, q) / usual_tops[h, 1]
+            one, five = largest_of_rows[i, 0] / usual_tops[h, 0], largest_of_rows[i, 1] / usual_tops[h, 1]
             sizes[i, 0] += one * one + five * five
             sizes[i, 1] = max(sizes[i, 1], one)
     for i in range(n):

@@ -18,7 +18,7 @@ from penstock._types import FloatArray
 
 _VALUES_AT_ONCE, _FEWEST_ROWS = 65_536 * 50, 4096
 _VALUES_IN_CACHE, _FEWEST_IN_CACHE = 2**18, 512  # what is computed on the way then stays in the cache of a core
-_FEWEST_COLUMNS, _MOST_COLUMNS = 8, 32  # a line of the cache holds eight values
+_FEWEST_COLUMNS = 8  # a line of the cache holds eight values
 
 Work = Callable[..., Any]
 
@@ -58,27 +58,25 @@ class LocalBlocks:
         shape = arrays[0].shape
         return for_each(do, _rows_apart(*shape)) if apart else [do(rows) for rows in row_blocks(*shape)]
 
-    def fill(self, columns: int, work: Work, arrays: tuple[Any, ...], around: int | None) -> FloatArray:
-        """Return an array (n, columns) of what work returns for each block; see `fill_blocks`."""
-        n, p = arrays[0].shape
-        found = np.empty((n, columns))
+    def around(self, work: Work, arrays: tuple[Any, ...], around: int) -> list[Any]:
+        """Return what work returns for each block with rows around it; here the block is all rows."""
+        return [work(slice(0, len(arrays[0])), *arrays)]
 
-        def do_rows(rows: slice) -> None:
+    def fill(self, columns: int, work: Work, arrays: tuple[Any, ...], into: Any) -> FloatArray:
+        """Return an array (n, columns) of what work returns for each block; see `fill_blocks`."""
+        found: FloatArray = np.empty((len(arrays[0]), columns)) if into is None else into
+
+        def do(rows: slice) -> None:
             found[rows] = work(*(array[rows] for array in arrays))
 
-        def do_columns(some: slice) -> None:  # of all rows, so that no row has to be seen twice
-            found[:, some] = work(*(np.ascontiguousarray(each[:, some]) if each.ndim == 2 else each for each in arrays))
-
-        if around is None:
-            for_each(do_rows, _rows_apart(n, p))
-        else:
-            width = min(_MOST_COLUMNS, max(_FEWEST_COLUMNS, _VALUES_AT_ONCE // max(n, 1))) if columns == p else columns
-            for_each(do_columns, [slice(first, first + width) for first in range(0, columns, width)])
+        for_each(do, _rows_apart(*arrays[0].shape))
         return found
 
-    def follow(self, columns: int, work: Work, state: Any, arrays: tuple[Any, ...]) -> tuple[FloatArray, Any]:
+    def follow(
+        self, columns: int, work: Work, state: Any, arrays: tuple[Any, ...], into: Any
+    ) -> tuple[FloatArray, Any]:
         """Like `fill`, block after block: work takes a state, and returns that of the next block too."""
-        found = np.empty((len(arrays[0]), columns))
+        found: FloatArray = np.empty((len(arrays[0]), columns)) if into is None else into
         for rows in _rows_apart(*arrays[0].shape):
             found[rows], state = work(state, *(array[rows] for array in arrays))
         return found, state
@@ -134,18 +132,27 @@ def join_blocks(work: Work, *arrays: Any) -> Any:
     return np.concatenate(_where.get().each(work, arrays, apart=True))
 
 
-def fill_blocks(columns: int, work: Work, *arrays: Any, around: int | None = None) -> FloatArray:
-    """Return an array (n, columns) of what work returns for the rows of each block.
+def blocks_around(work: Work, around: int, *arrays: Any) -> list[Any]:
+    """Return ``work(inner, *rows of the arrays)`` of each block of rows with so many rows before and after it.
 
-    around : None where what work returns of a row does not depend on the others. Else it depends on so many rows before
-        and after it, and each column on the same column alone: where blocks are of rows, work is given so many more.
+    inner : where the rows of the block are among those that work is given. It may change these in place.
     """
-    return _where.get().fill(columns, work, arrays, around)
+    return _where.get().around(work, arrays, around)
 
 
-def follow_blocks(columns: int, work: Work, state: Any, *arrays: Any) -> tuple[FloatArray, Any]:
+def fill_blocks(columns: int, work: Work, *arrays: Any, into: FloatArray | None = None) -> FloatArray:
+    """Return an array (n, columns) of what work returns for the rows of each block; a row depends on no other.
+
+    into : such an array that is not needed any more, perhaps one of those that work is given: its memory may be taken.
+    """
+    return _where.get().fill(columns, work, arrays, into)
+
+
+def follow_blocks(
+    columns: int, work: Work, state: Any, *arrays: Any, into: FloatArray | None = None
+) -> tuple[FloatArray, Any]:
     """Like `fill_blocks`, with a state that goes on from block to block; also return the last one."""
-    return _where.get().follow(columns, work, state, arrays)
+    return _where.get().follow(columns, work, state, arrays, into)
 
 
 def take_rows(array: Any, places: Any) -> FloatArray:

@@ -18,22 +18,26 @@ import numpy as np
 from scipy.optimize import nnls
 
 from penstock._blas import one_blas_thread
+from penstock._threads import for_each, for_each_range
 from penstock._types import BoolArray, FloatArray, IndexArray
 from penstock.sensors._kernels import (
+    BOTH_SIDES,
+    CHUNK,
     FADED,
+    MEANS,
+    SIZES,
     activity_rows,
-    bound_by_present,
+    channel_rows,
     compare_channel,
-    faded_sizes,
+    compare_rows,
+    follow_channel,
     follow_residuals,
-    moving_means,
-    moving_sizes,
     multiply_rows,
     slow_levels,
+    standard_rows,
     take_out_slow_changes,
-    two_sided_means,
 )
-from penstock.sensors.blocks import add_up, each_block, fill_blocks, follow_blocks, join_blocks, take_rows
+from penstock.sensors.blocks import add_up, blocks_around, fill_blocks, follow_blocks, join_blocks, take_rows
 from penstock.sensors.readings import Spacing
 
 HORIZONS = (1, 4, 16, 64)  # rows, offline
@@ -41,7 +45,6 @@ TRAILING_HORIZONS = (1, 4)  # rows, for later rows in order: longer ones carry a
 _SIZE_HORIZON = 8  # rows, of the mean of squares
 LATER_CHANNELS = len(TRAILING_HORIZONS) + 1
 ACTIVITY_HORIZONS = (4, 16)  # rows, over which the movement of the plant is followed
-_LATER_HORIZONS = (*ACTIVITY_HORIZONS, *TRAILING_HORIZONS, _SIZE_HORIZON)
 _LATER_QUANTILE = 0.97  # of block maxima, that channels of later rows are divided by
 _BLOCKS, _FEWEST_ROWS = 50, 20  # at most so many blocks of time, of at least so many rows
 _LARGEST_RATIO = 20.0
@@ -52,6 +55,7 @@ _CUT_AT = 0.99  # quantile of residuals at which they are cut, where their usual
 _MOST_DRAWN = 50_000  # rows, evenly drawn, that quantiles of residuals are taken of
 _DIRECTIONS = 3  # at most, and one for four sensors: more would let a fault excuse itself
 _SMALLEST = 1e-12
+_VALUES_AT_ONCE = 2**17  # for a thread
 _FORGOTTEN = 1e-20  # of a moving mean
 SLOW = 1 / 1000  # the weight of a row in a slow level
 
@@ -77,6 +81,16 @@ class Activity:
         return np.sqrt(np.maximum(variances, self.floors))
 
 
+@dataclass(frozen=True)
+class Movement:
+    """How the plant moves from row to row, as the features of `Activity`, whatever the residuals are."""
+
+    center: FloatArray
+    directions: FloatArray
+    typical: FloatArray
+    features: FloatArray  # (n, 6) of the training rows, divided by `typical`
+
+
 @dataclass
 class ActivityState:
     """Where the features of a series stand after its last row."""
@@ -97,26 +111,32 @@ def activity_features(
     return features
 
 
-def learn_activity(Z: FloatArray, residuals: FloatArray, spacing: Spacing, kept: BoolArray) -> Activity:
-    """Learn from scaled readings without holes (n, p), their residuals (n, p), and the rows that count."""
+def learn_movement(Z: FloatArray, spacing: Spacing, kept: BoolArray) -> Movement:
+    """Learn from scaled readings without holes (n, p), and the rows that count."""
     center = add_up(_sum_of_kept, Z, kept) / kept.sum()
     with one_blas_thread():
         _, vectors = np.linalg.eigh(add_up(partial(products_about, center), Z, kept))
     directions = np.ascontiguousarray(vectors[:, ::-1][:, : min(_DIRECTIONS, Z.shape[1] // 4)])
     features = activity_features(Z, spacing, center, directions, ActivityState(np.zeros(directions.shape[1])))
     typical = features.mean(axis=0) + _SMALLEST
-    used = features[kept] / typical
+    return Movement(center, directions, typical, features / typical)
+
+
+def learn_activity(movement: Movement, residuals: FloatArray, kept: BoolArray) -> Activity:
+    """Learn from residuals (n, p) and the rows that count."""
+    used = movement.features[kept]
     with one_blas_thread():
         squares = used.T @ used
         root = np.linalg.cholesky(squares + 1e-9 * np.trace(squares) * np.eye(len(squares)))
         largest: Any = np.inf
         if kept.all():  # no row is set aside yet: a large fault must not excuse itself
             largest = np.quantile(np.abs(_some_rows(residuals)), _CUT_AT, axis=0) ** 2
-        work = partial(_squares_by_feature, typical, largest)
-        targets = np.linalg.solve(root, add_up(work, residuals, features, kept))
+        work = partial(_squares_by_feature, largest)
+        targets = np.linalg.solve(root, add_up(work, residuals, movement.features, kept))
     coefficients = np.column_stack([nnls(root.T, target)[0] for target in targets.T])
     floors = np.maximum(1e-3 * (used.mean(axis=0) @ coefficients), _SMALLEST)
-    return Activity(center, directions, typical, np.ascontiguousarray(coefficients), floors)
+    fitted = movement.center, movement.directions, movement.typical
+    return Activity(*fitted, np.ascontiguousarray(coefficients), floors)
 
 
 def _places(center: FloatArray, directions: FloatArray, Z: FloatArray) -> FloatArray:
@@ -138,10 +158,10 @@ def products_about(center: FloatArray, Z: FloatArray, kept: BoolArray | None = N
 
 
 def _squares_by_feature(
-    typical: FloatArray, largest: FloatArray, residuals: FloatArray, features: FloatArray, kept: BoolArray
+    largest: FloatArray, residuals: FloatArray, features: FloatArray, kept: BoolArray
 ) -> FloatArray:
     with one_blas_thread():
-        totals: FloatArray = (features[kept] / typical).T @ np.minimum(residuals[kept] ** 2, largest)
+        totals: FloatArray = features[kept].T @ np.minimum(residuals[kept] ** 2, largest)
     return totals
 
 
@@ -176,13 +196,104 @@ class Calibration:
         fitted = zip(self.channels, self.powers, self.edges, self.tops, strict=True)
         for channel, (by, powers, edges, tops) in zip(channels, fitted, strict=True):
             evidence = np.zeros(channel.shape) if evidence is None else evidence
-            sizes = _add_sizes(sizes, _largest(by, powers, edges, self.leads, channel, evidence), tops)
+            largest = np.empty((len(channel), 2))
+            compare_channel(channel, by, powers, edges, self.leads, _LARGEST_RATIO, largest, evidence)
+            sizes = _add_sizes(sizes, largest, tops)
             del channel  # before the next one is made
         return _mean_sizes(sizes, self.tops), evidence
 
 
+@dataclass(frozen=True)
+class Channels:
+    """How residuals of a series are seen over time: the kinds of `channel_rows`, and their horizons.
+
+    No channel is in memory as a whole: it is computed once for its maxima over blocks of time, and once to be compared
+    with what follows from these.
+    """
+
+    kinds: tuple[int, ...]
+    horizons: tuple[int, ...]
+
+    def maxima(self, E: FloatArray, spacing: Spacing) -> FloatArray:
+        """Return `block_maxima` of each channel of residuals (n, p), (number of channels, blocks, p)."""
+        edges = _block_edges(len(E))
+        maxima = np.full((len(self.kinds), len(edges) - 1, E.shape[1]), -np.inf)
+        numbers = np.repeat(np.arange(len(edges) - 1), np.diff(edges))
+        for first, part in self._each(self._maxima_of_rows, E, spacing, numbers):
+            some = maxima[:, first : first + part.shape[1]]
+            np.maximum(some, part, out=some)
+        return maxima
+
+    def largest(self, E: FloatArray, spacing: Spacing, calibration: tuple[Any, ...], evidence: Any) -> FloatArray:
+        """Return the largest ratio of each row and the mean of its five, (n, channels, 2); see `compare_channel`.
+
+        calibration : by, powers, edges (number of channels, p) and leads (p,).
+        evidence : (n, p) is raised; or None.
+        """
+        work = partial(self._largest_of_rows, calibration)
+        return np.concatenate(self._each(work, E, spacing, *(() if evidence is None else (evidence,))))
+
+    def _each(self, work: Any, E: FloatArray, spacing: Spacing, *more: Any) -> list[Any]:
+        back = spacing.reversed()
+        shares = spacing.shares_over(self.horizons), back.shares_over(self.horizons)[:, ::-1]
+        around = _rows_remembered(min(1 - FADED, *(each.min() for each in shares)))
+        return blocks_around(work, around, E, spacing.starts, shares[0].T, back.starts[::-1], shares[1].T, *more)
+
+    def _follow(self, E: FloatArray, numbers: IndexArray, *rows: Any) -> tuple[Any, FloatArray]:
+        """Return what kernels are given of rows, with states around each chunk, and maxima by `numbers` (−1: none)."""
+        starts, shares, ends, shares_back = (np.ascontiguousarray(each.T) for each in rows)
+        shape = len(self.kinds), -(-len(E) // CHUNK), E.shape[1]
+        before, after = np.empty((*shape[:2], 2, shape[2])), np.empty(shape)
+        maxima = np.full((shape[0], 1 + numbers.max(), shape[2]), -np.inf)
+
+        def do(h: int) -> None:
+            states = before[h], after[h], maxima[h]
+            follow_channel(self.kinds[h], E, starts, shares[h], ends, shares_back[h], numbers, *states)
+
+        for_each(do, range(shape[0]))
+        return (E, starts, shares, ends, shares_back, before, after), maxima
+
+    def _maxima_of_rows(self, inner: slice, E: FloatArray, *rows: Any) -> tuple[int, FloatArray]:
+        """Return the first of the numbers of the inner rows, which rise, and the maxima of each channel by number."""
+        first, numbers = int(rows[-1][inner][0]), np.full(len(E), -1)
+        numbers[inner] = rows[-1][inner] - first
+        return first, self._follow(E, numbers, *rows[:-1])[1]
+
+    def _largest_of_rows(
+        self,
+        calibration: tuple[Any, ...],
+        inner: slice,
+        E: FloatArray,
+        starts: BoolArray,
+        shares: FloatArray,
+        ends: BoolArray,
+        shares_back: FloatArray,
+        evidence: FloatArray | None = None,
+    ) -> FloatArray:
+        rows, _ = self._follow(E, np.full(len(E), -1), starts, shares, ends, shares_back)
+        kinds, found, raised = np.array(self.kinds), np.empty((len(self.kinds), len(E), 2)), np.zeros((0, E.shape[1]))
+        whole = inner == slice(0, len(E))
+        if evidence is not None:
+            raised = evidence if whole else np.zeros(E.shape)
+
+        def do(first: int, last: int) -> None:
+            compare_rows(kinds, rows, first, last, calibration, _LARGEST_RATIO, found, raised)
+
+        for_each_range(do, -(-len(E) // CHUNK), smallest=1 + _VALUES_AT_ONCE // (CHUNK * E.shape[1]))
+        if evidence is not None and not whole:
+            evidence[inner] = raised[inner]
+        return np.ascontiguousarray(found[:, inner].swapaxes(0, 1))
+
+
+LATER = Channels((MEANS, MEANS, SIZES), (*TRAILING_HORIZONS, _SIZE_HORIZON))  # of later rows
+OFFLINE = Channels((BOTH_SIDES,) * len(HORIZONS), HORIZONS)
+TRAILING = Channels((MEANS,) * len(HORIZONS), HORIZONS)
+
+
 def calibrate(
-    channels: Iterable[FloatArray],
+    channels: Channels,
+    E: FloatArray,
+    spacing: Spacing,
     leads: BoolArray,
     quantile: float = 0.95,
     usual_tail: float = _USUAL_TAIL,
@@ -191,6 +302,7 @@ def calibrate(
 ) -> tuple[Calibration, FloatArray]:
     """Learn what channels of training rows are divided by: this quantile of their block maxima.
 
+    E : (n, p) residuals.
     leads : (p,) sensors that may be a row's largest; all of them if there are none.
 
     Ratios count less where the logarithm of the third quartile of the maxima over their median exceeds `usual_tail`.
@@ -199,24 +311,22 @@ def calibrate(
 
     Returns also the sizes (n, 2) of the training rows, as `Calibration.score` gives them.
     """
-    by, powers, edges, tops = [], [], [], []
-    sizes: Any = None
     leads = leads if leads.any() else ~leads
-    for channel in channels:
-        middle, third, wanted = np.quantile(_channel_maxima(channel), [0.5, 0.75, quantile], axis=0)
-        by.append(wanted)
-        tails = np.log(np.maximum(third, _SMALLEST) / np.maximum(middle, _SMALLEST))
-        powers.append(np.clip(usual_tail / np.maximum(tails, _SMALLEST), _LEAST_POWER, 1.0))
-        moves = third > 0
-        edges.append(third * np.median(wanted[moves] / third[moves]) if moves.any() else wanted)
-        raised = edges[-1] if evidence is not None else np.zeros_like(edges[-1])
-        work = partial(_largest, by[-1], powers[-1], raised, leads)
-        largest = join_blocks(work, channel, channel if evidence is None else evidence)
-        usual = np.quantile(block_maxima(largest), quantile, axis=0)
+    middle, third, by = np.quantile(channels.maxima(E, spacing), [0.5, 0.75, quantile], axis=1)
+    tails = np.log(np.maximum(third, _SMALLEST) / np.maximum(middle, _SMALLEST))
+    powers = np.clip(usual_tail / np.maximum(tails, _SMALLEST), _LEAST_POWER, 1.0)
+    edges = np.empty_like(by)
+    for place, (high, wanted) in enumerate(zip(third, by, strict=True)):
+        moves = high > 0
+        edges[place] = high * np.median(wanted[moves] / high[moves]) if moves.any() else wanted
+    largest = channels.largest(E, spacing, (by, powers, edges, leads), evidence)
+    tops: list[FloatArray] = []
+    sizes: Any = None
+    for each in largest.swapaxes(0, 1):
+        usual = np.quantile(block_maxima(each), quantile, axis=0)
         tops.append(np.where(usual > 0, usual, 1.0))
-        sizes = _add_sizes(sizes, largest, tops[-1])
-        del channel  # before the next one is made
-    calibration = Calibration(np.array(by), np.array(powers), np.array(edges), np.array(tops), leads)
+        sizes = _add_sizes(sizes, each, tops[-1])
+    calibration = Calibration(by, powers, edges, np.array(tops), leads)
     return calibration, _mean_sizes(sizes, calibration.tops)
 
 
@@ -225,71 +335,10 @@ def trailing_channels(
 ) -> Iterator[FloatArray]:
     """Yield |moving mean| of each horizon, bounded by the present; `state` (number of horizons, p) goes on."""
     for number, horizon in enumerate(horizons):
-        means = np.empty_like(evidence)
-        moving_means(evidence, spacing.starts, spacing.shares(horizon), state[number], means)
-        bound_by_present(means, evidence)
+        means, starts, shares = np.empty_like(evidence), spacing.starts, spacing.shares(horizon)
+        channel_rows(MEANS, evidence, starts, shares, state[number : number + 1], starts, shares, state[number], means)
         yield means
         del means  # before the next one is made
-
-
-def two_sided_channels(evidence: FloatArray, spacing: Spacing) -> Iterator[FloatArray]:
-    """Yield per horizon the smaller of the moving means before and after each row if both have one sign, else 0."""
-    back = spacing.reversed()
-    for horizon in HORIZONS:
-        shares, shares_back = spacing.shares(horizon), back.shares(horizon)[::-1]
-        yield fill_blocks(
-            evidence.shape[1],
-            _two_sided,
-            evidence,
-            spacing.starts,
-            shares,
-            back.starts[::-1],
-            shares_back,
-            around=_rows_remembered(min(shares.min(), shares_back.min())),
-        )
-
-
-def trailing_blocks(
-    evidence: FloatArray, spacing: Spacing, horizons: tuple[int, ...] = TRAILING_HORIZONS
-) -> Iterator[FloatArray]:
-    """Yield what `trailing_channels` yields, of a series that begins with these rows."""
-    for horizon in horizons:
-        shares = spacing.shares(horizon)
-        around = _rows_remembered(shares.min())
-        yield fill_blocks(evidence.shape[1], _later_means, evidence, spacing.starts, shares, around=around)
-
-
-def later_channels(evidence: FloatArray, spacing: Spacing) -> Iterator[FloatArray]:
-    """Yield the channels of later rows: moving means, and the root of the mean of squares over eight rows."""
-    yield from trailing_blocks(evidence, spacing)
-    shares = spacing.shares(_SIZE_HORIZON)
-    around = _rows_remembered(min(shares.min(), 1 - FADED))
-    yield fill_blocks(evidence.shape[1], _later_sizes, evidence, spacing.starts, shares, around=around)
-
-
-def _two_sided(
-    evidence: FloatArray, starts: BoolArray, shares: FloatArray, ends: BoolArray, shares_back: FloatArray
-) -> FloatArray:
-    smaller, ends = np.empty(evidence.shape), ends[::-1].copy()
-    ends[0] = True  # of the rows seen
-    state = np.zeros(evidence.shape[1])
-    two_sided_means(evidence, starts, shares, ends, shares_back[::-1].copy(), state, smaller)
-    return smaller
-
-
-def _later_means(evidence: FloatArray, starts: BoolArray, shares: FloatArray) -> FloatArray:
-    found = np.empty(evidence.shape)
-    moving_means(evidence, starts, shares, np.zeros(evidence.shape[1]), found)
-    bound_by_present(found, evidence)
-    return found
-
-
-def _later_sizes(evidence: FloatArray, starts: BoolArray, shares: FloatArray) -> FloatArray:
-    found, recent = np.empty(evidence.shape), np.empty(evidence.shape)
-    moving_sizes(evidence, starts, shares, np.zeros(evidence.shape[1]), found)
-    faded_sizes(evidence, starts, np.zeros(evidence.shape[1]), recent)
-    bound_by_present(found, recent)
-    return found
 
 
 def _rows_remembered(share: float) -> int:
@@ -362,7 +411,7 @@ class TimeLayer:
             Z,
             spacing.starts,
             spacing.runs,
-            spacing.shares_over(_LATER_HORIZONS),
+            spacing.shares_over((*ACTIVITY_HORIZONS, *LATER.horizons)),
             (moved.center, moved.directions, moved.typical, moved.coefficients, moved.floors),
             self._columns,
             (usual.channels, usual.powers, usual.edges, usual.tops, usual.leads),
@@ -397,7 +446,12 @@ class TimeLayer:
 
 
 def learn_time_layer(
-    residuals: FloatArray, Z: FloatArray, spacing: Spacing, kept: BoolArray, scored: BoolArray, leads: BoolArray
+    residuals: FloatArray,
+    movement: Movement,
+    spacing: Spacing,
+    kept: BoolArray,
+    scored: BoolArray,
+    leads: BoolArray,
 ) -> tuple[TimeLayer, FloatArray]:
     """Learn what is usual from residuals of training rows that they did not decide themselves, where that is possible.
 
@@ -405,11 +459,11 @@ def learn_time_layer(
 
     Returns also the surprise (n,) at the training rows, by what came before them.
     """
-    activity = learn_activity(Z, residuals, spacing, kept)
-    E = standardise(residuals, Z, spacing, activity, scored)
+    activity = learn_activity(movement, residuals, kept)
+    E = standardise(residuals, movement, activity, scored)
     q = int(scored.sum())
-    E, _ = follow_blocks(q, _without_slow_changes, (_first_levels(q), 0), E, spacing.runs)
-    calibration, sizes = calibrate(later_channels(E, spacing), leads[scored], _LATER_QUANTILE)
+    E, _ = follow_blocks(q, _without_slow_changes, (_first_levels(q), 0), E, spacing.runs, into=E)
+    calibration, sizes = calibrate(LATER, E, spacing, leads[scored], _LATER_QUANTILE)
     surprise = learn_surprise(sizes)
     return TimeLayer(scored, activity, calibration, surprise), surprise.apply(sizes)
 
@@ -446,18 +500,28 @@ class BothSides:
 
     def surprise_before(self) -> FloatArray:
         """Return the surprise (n,) by what came before each row alone, in the channels of later rows."""
-        _, sizes = calibrate(later_channels(self.residuals, self.spacing), self.leads)
+        _, sizes = calibrate(LATER, self.residuals, self.spacing, self.leads)
         return _by_many(sizes)
 
 
 def score_both_sides(
-    residuals: FloatArray, Z: FloatArray, spacing: Spacing, kept: BoolArray, scored: BoolArray, leads: BoolArray
+    residuals: FloatArray,
+    movement: Movement,
+    spacing: Spacing,
+    kept: BoolArray,
+    scored: BoolArray,
+    leads: BoolArray,
+    earlier: BothSides | None = None,
 ) -> BothSides:
-    """Score training rows by what came before and after each."""
-    activity = learn_activity(Z, residuals, spacing, kept)
-    E, leads = standardise(residuals, Z, spacing, activity, scored), leads[scored]
-    evidence = fill_blocks(E.shape[1], np.zeros_like, E)
-    _, sizes = calibrate(two_sided_channels(E, spacing), leads, evidence=evidence)
+    """Score training rows by what came before and after each.
+
+    earlier : what was said of these rows before, and is not needed any more: its memory is taken.
+    """
+    activity = learn_activity(movement, residuals, kept)
+    into = (None, None) if earlier is None else (earlier.residuals, earlier.evidence)
+    E, leads = standardise(residuals, movement, activity, scored, into=into[0]), leads[scored]
+    evidence = fill_blocks(E.shape[1], np.zeros_like, E, into=into[1])
+    _, sizes = calibrate(OFFLINE, E, spacing, leads, evidence=evidence)
     tail = np.nan
     if kept.all():  # faults make the tail where they are not fitted to
         tails = [np.quantile(np.abs(column), [0.75, 0.99]) for column in _some_rows(E).T]
@@ -471,16 +535,17 @@ def _by_many(sizes: FloatArray) -> FloatArray:
 
 
 def standardise(
-    residuals: FloatArray, Z: FloatArray, spacing: Spacing, activity: Activity, scored: BoolArray
+    residuals: FloatArray, movement: Movement, activity: Activity, scored: BoolArray, into: FloatArray | None = None
 ) -> FloatArray:
     """Return residuals of scored sensors in units of the spread that is usual when the plant moves as it does."""
-    state = ActivityState(np.zeros(activity.directions.shape[1]))
-    features = activity_features(Z, spacing, activity.center, activity.directions, state)
-    return fill_blocks(int(scored.sum()), partial(_over_spread, activity, scored), residuals, features)
+    work = partial(_over_spread, activity, np.flatnonzero(scored))
+    return fill_blocks(int(scored.sum()), work, residuals, movement.features, into=into)
 
 
-def _over_spread(activity: Activity, scored: BoolArray, residuals: FloatArray, features: FloatArray) -> FloatArray:
-    return (residuals / activity.spread(features / activity.typical))[:, scored]
+def _over_spread(activity: Activity, scored: IndexArray, residuals: FloatArray, features: FloatArray) -> FloatArray:
+    found = np.empty((len(residuals), len(scored)))
+    standard_rows(residuals, features, activity.coefficients, activity.floors, scored, found)
+    return found
 
 
 def over_slow_level(scores: FloatArray, usual: float) -> FloatArray:
@@ -501,31 +566,6 @@ def block_maxima(values: FloatArray) -> FloatArray:
 def _block_edges(n: int) -> IndexArray:
     count = int(min(_BLOCKS, max(4, n // _FEWEST_ROWS), n))
     return np.arange(count + 1) * n // count
-
-
-def _channel_maxima(channel: FloatArray) -> FloatArray:
-    """Return `block_maxima` of an array of many columns."""
-    edges = _block_edges(len(channel))
-    numbers = np.repeat(np.arange(len(edges) - 1), np.diff(edges))
-    maxima = np.full((len(edges) - 1, channel.shape[1]), -np.inf)
-    for first, part in each_block(_maxima_by_number, channel, numbers):
-        np.maximum(maxima[first : first + len(part)], part, out=maxima[first : first + len(part)])
-    return maxima
-
-
-def _maxima_by_number(channel: FloatArray, numbers: IndexArray) -> tuple[int, FloatArray]:
-    """Return the first of these numbers, which rise, and the largest values of each number's rows."""
-    begins = np.append(0, np.flatnonzero(np.diff(numbers)) + 1)
-    return int(numbers[0]), np.maximum.reduceat(channel, begins, axis=0)
-
-
-def _largest(
-    by: FloatArray, powers: FloatArray, edges: FloatArray, leads: BoolArray, channel: FloatArray, evidence: FloatArray
-) -> FloatArray:
-    """Return the largest ratio of a row to `by` and the mean of its five, (n, 2); raise `evidence` by the `edges`."""
-    tops = np.empty((len(channel), 5))
-    compare_channel(channel, by, powers, edges, leads, _LARGEST_RATIO, tops, evidence)
-    return np.column_stack([tops[:, 0], tops.sum(axis=1) / min(5, channel.shape[1])])
 
 
 def _add_sizes(sizes: FloatArray | None, largest: FloatArray, tops: FloatArray) -> FloatArray:

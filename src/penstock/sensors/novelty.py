@@ -16,7 +16,7 @@ import numpy as np
 from penstock._blas import one_blas_thread
 from penstock._types import BoolArray, FloatArray
 from penstock.sensors._kernels import follow_states, moving_means, multiply_rows, third_nearest
-from penstock.sensors.blocks import add_up, fill_blocks, join_blocks, take_rows
+from penstock.sensors.blocks import add_up, blocks_around, join_blocks, take_rows
 from penstock.sensors.evidence import SLOW, Surprise, learn_surprise, over_slow_level, products_about
 from penstock.sensors.readings import Spacing
 
@@ -129,7 +129,7 @@ def learn_novelty(
     """
     horizon, column, power, least, discount = _HORIZON, -1, 0.25, _LEAST_VARIANCE, 1.0
     if Z.shape[1] == 1:
-        Z = fill_blocks(COURSE, _courses, Z, spacing.starts, around=RECENT)
+        Z = np.concatenate(blocks_around(_courses_of_rows, RECENT, Z, spacing.starts))
         horizon, column, power = _COURSE_HORIZON, 0, 0.5
         least, discount = _LEAST_COURSE_VARIANCE, _COURSE_DISCOUNT
     center = add_up(partial(np.sum, axis=0), Z) / len(Z)
@@ -153,6 +153,10 @@ def learn_novelty(
     smaller = np.minimum(relative, backwards[:, None])
     novelty = replace(found, usual=usual, surprise=surprise)
     return novelty, learn_surprise(smaller).apply(smaller) / discount, surprise.apply(relative)
+
+
+def _courses_of_rows(inner: slice, Z: FloatArray, starts: BoolArray) -> FloatArray:
+    return _courses(Z, starts)[inner]
 
 
 def _courses(Z: FloatArray, starts: BoolArray) -> FloatArray:

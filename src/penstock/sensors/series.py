@@ -9,8 +9,10 @@ surprise is measured in spreads of the view's own maxima over blocks of time: 0 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,15 +23,16 @@ from penstock.sensors._kernels import compare_with_past
 from penstock.sensors.blocks import add_up, each_column, fill_blocks, follow_blocks
 from penstock.sensors.evidence import (
     HORIZONS,
+    TRAILING,
     Calibration,
     LayerState,
     Surprise,
     TimeLayer,
     calibrate,
+    learn_movement,
     learn_surprise,
     learn_time_layer,
     score_both_sides,
-    trailing_blocks,
     trailing_channels,
 )
 from penstock.sensors.novelty import Novelty, NoveltyState, learn_novelty
@@ -391,28 +394,31 @@ def _learn_moving(
     kept, tail = np.ones(len(X), dtype=np.bool_), 0.0
     has_holes = bool(add_up(_count_missing, Z))
     filled = fill_blocks(p, without_holes, Z) if has_holes else Z
+    R: Any = None  # a pass takes the memory of the one before
+    complete: Any = None
+    found: Any = None
     for number in range(_PASSES):
         set_stage("pass", number + 1, _PASSES)
         model = learn_leave_one_out(filled, kept.astype(np.float64))
         if number == _PASSES - 1:
             others = _models_of_other_blocks(filled, kept, model)
-        filled = Z  # the copy is not needed any more
-        R = fill_blocks(p, model.comparable, Z)
-        complete = fill_blocks(p, model.fill, Z) if has_holes else Z
-        found = score_both_sides(R, complete, spacing, kept, scored, lead_now)
+        R = fill_blocks(p, model.comparable, Z, into=None if filled is Z else filled)
+        filled = Z  # whose memory was taken
+        complete = fill_blocks(p, model.fill, Z, into=complete) if has_holes else Z
+        movement = learn_movement(complete, spacing, kept)
+        found = score_both_sides(R, movement, spacing, kept, scored, lead_now, found)
         tail = found.tail if number == 0 else tail
         if number < _PASSES - 1:
             kept = found.scores <= np.quantile(found.scores, 1 - _SET_ASIDE)
-            filled = fill_blocks(p, partial(_with_expected_where_out, scored), complete, R, found.evidence)
-            del R, found  # before those of the next pass are made
+            work = partial(_with_expected_where_out, scored)
+            filled = fill_blocks(p, work, complete, R, found.evidence, into=R)
     explained = float(np.median(np.array(each_column(_share_explained, (Z, R), kept))[scored]))
-    del R
     set_stage("calibration")
     both, before = found.scores, found.surprise_before()
     evidence = found.evidence if scored.all() else fill_blocks(p, partial(_put_columns, scored), found.evidence)
     del found
-    R = fill_blocks(p, partial(_residuals_by_fold, others), Z, _folds(len(Z)))
-    layer, out_of_sample = learn_time_layer(R, complete, spacing, kept, scored, leads)
+    R = fill_blocks(p, partial(_residuals_by_fold, others), Z, _folds(len(Z)), into=R)
+    layer, out_of_sample = learn_time_layer(R, movement, spacing, kept, scored, leads)
     del R
     novelty, new, new_so_far = learn_novelty(complete, spacing, random)
     past, moments, unlike = None, np.zeros((3, int(scored.sum()))), []
@@ -462,17 +468,22 @@ def _with_expected_where_out(scored: BoolArray, Z: FloatArray, R: FloatArray, ev
 
     So a fault of one sensor is not fitted, and what the others read meanwhile still is.
     """
-    filled = Z.copy()
-    for place, sensor in enumerate(np.flatnonzero(scored)):
-        out = evidence[:, place] > 1.0
-        filled[out, sensor] -= R[out, sensor]
-    return filled
+    out = np.zeros(Z.shape, dtype=np.bool_)
+    out[:, scored] = evidence > 1.0
+    return np.where(out, Z - R, Z)
 
 
 def _folds(n: int) -> IndexArray:
     """Return the number of the block of time, of ten, that each row is in."""
     blocks = np.array_split(np.arange(n), min(_FOLDS, n))
     return np.repeat(np.arange(len(blocks)), [len(block) for block in blocks])
+
+
+def _rows_of_folds(folds: IndexArray) -> Iterator[tuple[int, slice]]:
+    """Yield the folds of some rows that follow each other, and which of these are of it."""
+    edges = [0, *(np.flatnonzero(np.diff(folds)) + 1).tolist(), len(folds)]
+    for first, last in pairwise(edges):
+        yield int(folds[first]), slice(first, last)
 
 
 def _models_of_other_blocks(filled: FloatArray, kept: BoolArray, model: LeaveOneOut) -> list[LeaveOneOut]:
@@ -492,15 +503,15 @@ def _sums_by_fold(
     """Return `weighted_sums` of the rows of each fold."""
     p = Z.shape[1]
     sums = np.zeros(n_folds), np.zeros((n_folds, p)), np.zeros((n_folds, p, p))
-    for fold in np.unique(folds):
-        sums[0][fold], sums[1][fold], sums[2][fold] = weighted_sums(Z[folds == fold], weights[folds == fold])
+    for fold, rows in _rows_of_folds(folds):
+        sums[0][fold], sums[1][fold], sums[2][fold] = weighted_sums(Z[rows], weights[rows])
     return sums
 
 
 def _residuals_by_fold(models: list[LeaveOneOut], Z: FloatArray, folds: IndexArray) -> FloatArray:
     R = np.empty(Z.shape)
-    for fold in np.unique(folds):
-        R[folds == fold] = models[fold].comparable(Z[folds == fold])
+    for fold, rows in _rows_of_folds(folds):
+        R[rows] = models[fold].comparable(Z[rows])
     return R
 
 
@@ -518,7 +529,7 @@ def _learn_past(
     least, floors = float(max(30, len(Z) // 50)), 1e-3 * np.array(each_column(np.nanstd, (Z,)))[scored]
     q = len(floors)
     found, moments = follow_blocks(q, partial(_against_past, least, floors, scored), np.zeros((3, q)), Z)
-    channels = trailing_blocks(found, spacing, HORIZONS)
-    calibration, sizes = calibrate(channels, leads[scored], 0.75, np.inf)  # in most series blocks differ much
+    # In most series blocks differ much.
+    calibration, sizes = calibrate(TRAILING, found, spacing, leads[scored], 0.75, np.inf)
     surprise = learn_surprise(sizes)
     return Past(least, floors, calibration, surprise), moments, surprise.apply(sizes)
