@@ -50,6 +50,36 @@ NAMES = [f"sensor{number}" for number in range(8)]
 HEADER = "time," + ",".join(NAMES)
 TESTS = Path(__file__).resolve().parent.parent / "tests" / "support"
 SERVE = "import sys; from penstock.cli import main; sys.exit(main())"
+PROBED = """
+import atexit, json, sys, threading, time
+from penstock.live.service import Service
+from penstock.cli import main
+most, plain, stop = {"cycle": 0.0, "gil": 0.0}, Service._cycle, threading.Event()
+def cycle(service):
+    before = time.thread_time()
+    try:
+        plain(service)
+    finally:
+        most["cycle"] = max(most["cycle"], time.thread_time() - before)
+def probe():
+    while not stop.is_set():
+        before = time.process_time()
+        time.sleep(0.001)
+        most["gil"] = max(most["gil"], time.process_time() - before)
+Service._cycle = cycle
+threading.Thread(target=probe, daemon=True).start()
+def serve_asked():
+    import os
+    while True:
+        with open("ask") as asked:
+            asked.read()
+        answer = json.dumps(most)
+        most.update(cycle=0.0, gil=0.0)
+        with open("told", "w") as told:
+            told.write(answer)
+threading.Thread(target=serve_asked, daemon=True).start()
+sys.exit(main())
+"""
 
 
 def make_model(folder: Path) -> Path:
@@ -72,14 +102,16 @@ def lines(start: int, stop: int, seed: int = 0) -> list[str]:
 class Server:
     """A server on the first core, with so many assets of one model."""
 
-    def __init__(self, folder: Path, model: Path, n_assets: int = 1) -> None:
+    def __init__(self, folder: Path, model: Path, n_assets: int = 1, more: str = "", code: str = SERVE) -> None:
         self.folder = Path(tempfile.mkdtemp(dir=folder))
         tables = [f'[asset.unit{number}]\nmodel = "{model}"\n' for number in range(n_assets)]
-        (self.folder / "live.toml").write_text("".join(tables))
+        (self.folder / "live.toml").write_text("".join([*tables, more]))
+        for name in ("ask", "told"):
+            os.mkfifo(self.folder / name)
         command = ["serve", "--config", "live.toml", "--port", "0", "--min-free", "0"]
         environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PENSTOCK_THREADS": "1"}
         self._process = subprocess.Popen(
-            [sys.executable, "-c", SERVE, *command], cwd=self.folder, stdout=subprocess.PIPE, text=True, env=environment
+            [sys.executable, "-c", code, *command], cwd=self.folder, stdout=subprocess.PIPE, text=True, env=environment
         )
         assert self._process.stdout is not None
         self.port = int(self._process.stdout.readline().split("127.0.0.1:")[1].split("/")[0])
@@ -112,6 +144,118 @@ class Server:
         content: dict[str, Any] = json.loads(answer.read())
         assert answer.status == 200, content
         return content
+
+    def most(self) -> dict[str, float]:
+        """Return the CPU seconds of the longest cycle and hold of the interpreter since this was asked last."""
+        (self.folder / "ask").write_text("?")
+        found: dict[str, float] = json.loads((self.folder / "told").read_text())
+        return found
+
+
+def make_wide_model(folder: Path, n_sensors: int) -> tuple[Path, str]:
+    """Fit a model to 1,000 rows of many sensors; return it, and its header and 2,000 rows that are all out."""
+    rng = np.random.default_rng(5)
+    values = rng.normal(size=(1000, 4)) @ rng.random((4, n_sensors)) + 0.05 * rng.normal(size=(1000, n_sensors)) + 5
+    frame = pd.DataFrame(values, columns=[f"tag{number}" for number in range(n_sensors)])
+    frame.insert(0, "time", pd.date_range("2026-01-01", periods=len(frame), freq="s").astype(str))
+    frame.to_csv(folder / "wide.csv", index=False, float_format="%.4f")
+    penstock.fit_model(folder / "wide.csv").save(folder / "wide.penstock", overwrite=True)
+    return folder / "wide.penstock", frame.to_csv(index=False, float_format="%.3f")
+
+
+def isolation(folder: Path, model: Path, quick: bool) -> None:
+    """One asset, or one client, asks for as much as it may; another asset brings a row every 20 ms."""
+    wide, text_of_wide = make_wide_model(folder, 60 if quick else 300)
+    many = 4_000 if quick else 20_000
+    rows = lines(0, many)
+    odd = [",".join([row.split(",")[0], *["99.0"] * 8]) for row in rows]
+    grown = folder / "grown.csv"
+    grown.write_text("\n".join([HEADER, *lines(0, 5 * many)]))
+    columns = [f"c{number}" for number in range(1990)]
+    with_all = [dict(zip(["time", *NAMES], row.split(","), strict=True)) for row in rows]
+    numbers = [[row.split(",")[0], *map(float, row.split(",")[1:])] for row in rows]
+    influx = [f"pump,site=a sensor{n}=5.1 {1767225600 + at}000000000" for at in range(many // 2) for n in range(8)]
+    tables = f'[asset.wide]\nmodel = "{wide}"\n[asset.grown]\nmodel = "{model}"\ninput = "{folder / "late.csv"}"\n'
+    samples = "POST", "/api/v1/assets/unit0/samples"
+    csv, plain, objects = "text/csv", "text/plain", "application/json"
+    history = "/api/v1/assets/unit0"
+    loads: list[tuple[str, str, str, str | None, str]] = [
+        (f"{many:,} rows", *samples, "\n".join([HEADER, *rows]), csv),
+        (f"{many:,} rows that are out", *samples, "\n".join([HEADER, *odd]), csv),
+        ("rows of a wide model, all out", "POST", "/api/v1/assets/wide/samples", text_of_wide, csv),
+        (f"JSON, {many:,} objects", *samples, json.dumps(with_all), objects),
+        (
+            f"JSON, a table of {many:,} rows",
+            *samples,
+            json.dumps({"columns": ["time", *NAMES], "rows": numbers}),
+            objects,
+        ),
+        (f"line protocol, {len(influx):,} lines", *samples, "\n".join(influx), plain),
+        ("line protocol without a value", *samples, "m " + "a" * (10 * many), plain),
+        ("line protocol, open quotes", *samples, "m " + 'a="b,' * (2 * many), plain),
+        ("new layouts of 1,990 columns", *samples, ",".join(columns) + "\n" + ",".join("1" * 1990), csv),
+        ("a command of 4 MB", "POST", "/api/v1/silences", json.dumps({"pattern": ["x"] * 50 * many}), objects),
+        ("export as CSV", "GET", f"{history}/export?limit=1000000", None, ""),
+        ("export as Parquet", "GET", f"{history}/export?limit=1000000&format=parquet", None, ""),
+        ("verdicts", "GET", f"{history}/verdicts?limit=100000", None, ""),
+        ("series", "GET", f"{history}/series?hours=1e8&points=5000&{'&'.join('sensor=' + n for n in NAMES)}", None, ""),
+        ("alarms", "GET", "/api/v1/alarms?limit=5000", None, ""),
+        ("load of alarms", "GET", "/api/v1/load?days=1000000", None, ""),
+        ("a file that is there at once", "FILE", str(grown), None, ""),
+    ]
+    with Server(folder, model, 2, tables, PROBED) as server:
+        for number in range(20):
+            for unit in ("unit0", "unit1"):
+                server.post(server.client(), unit, lines(number, number + 1), number)
+        waits, done = list[tuple[float, float]](), threading.Event()
+
+        def bring_good_rows() -> None:
+            connection = server.client()
+            for number in range(20, 10**9):
+                if done.is_set():
+                    return
+                used, begun = server.cpu(), time.perf_counter()
+                server.post(connection, "unit1", lines(number, number + 1), number)
+                waits.append((time.perf_counter() - begun, server.cpu() - used))
+                time.sleep(0.02)
+
+        def ask(method: str, path: str, body: str | None, kind: str, found: list[int]) -> None:
+            connection = server.client()
+            headers = {"content-type": kind, "penstock-command": "1"}
+            connection.request(method, path, body, headers)
+            answer = connection.getresponse()
+            while answer.read(1 << 20):
+                pass
+            found.append(answer.status)
+
+        good = threading.Thread(target=bring_good_rows)
+        good.start()
+        time.sleep(1)
+        print("while this goes on, four at once:     another asset waits s | CPU s meanwhile | longest cycle | hold")
+        for name, method, path, body, kind in loads:
+            server.most()
+            waits.clear()
+            begun, before, found = time.perf_counter(), server.cpu(), list[int]()
+            if method == "FILE":
+                os.link(path, folder / "late.csv")
+                time.sleep(5)
+            else:
+                given = [body and body.replace("c0,", f"d{turn},", 1) for turn in range(4)]
+                threads = [threading.Thread(target=ask, args=(method, path, each, kind, found)) for each in given]
+                for thread in threads:
+                    thread.start()
+                for thread in threads:
+                    thread.join()
+            time.sleep(0.3)
+            most, (longest, cpu) = server.most(), np.max(np.array([*waits, (0.0, 0.0)]), axis=0)
+            print(
+                f"  {name:<34}{longest:>8.2f} {cpu:>8.2f} {most['cycle']:>8.3f} {most['gil']:>8.3f}"
+                f"   {sorted(found)}, {server.cpu() - before:.1f} CPU s, {time.perf_counter() - begun:.1f} s,"
+                f" {server.process.memory_info().rss / 1e6:.0f} MB",
+                flush=True,
+            )
+        done.set()
+        good.join()
 
 
 def throughput(folder: Path, model: Path, batches: int) -> None:
@@ -379,6 +523,7 @@ def main() -> None:
             "delays": lambda quick: delays(folder, make_model(folder), 5 if quick else 60),
             "listeners": lambda quick: listeners(folder, make_model(folder), 5 if quick else 30),
             "many-assets": lambda quick: many_assets(folder, make_model(folder), 180 if quick else 1800),
+            "isolation": lambda quick: isolation(folder, make_model(folder), quick),
             "hostile": lambda quick: hostile(folder, make_model(folder)),
             "alarm-noise": lambda quick: alarm_noise([10] if quick else [10, 11, 12, 13]),
             "kills": lambda quick: kills(3 if quick else 100),

@@ -424,12 +424,12 @@ def test_old_readings_are_removed_and_verdicts_stay(tmp_path):
     store = Store(tmp_path / "live.db")
     asset = store.asset("unit1")
     with store.transaction():
-        assert store.remove_old(time.time() + 86400 * 31, 30, 365) == 1
+        assert store.remove_old(1, time.time() + 86400 * 31, 30, 365) == 1
     (block,) = store.rows(asset.id, with_readings=True)
     assert (block.values, len(block.seconds)) == (None, 50)
     with store.transaction():
-        assert store.remove_old(time.time() + 86400 * 31, 30, 365) == 0
-        assert store.remove_old(time.time() + 86400 * 366, 30, 365) == 1
+        assert store.remove_old(1, time.time() + 86400 * 31, 30, 365) == 0
+        assert store.remove_old(1, time.time() + 86400 * 366, 30, 365) == 1
     assert not list(store.rows(asset.id))
     store.close()
 

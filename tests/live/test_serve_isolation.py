@@ -9,9 +9,11 @@ import sys
 import threading
 import time
 from concurrent.futures import wait
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from unittest.mock import ANY
 
+import pandas as pd
 import pytest
 from live_service import HEADER, NAMES, Client, csv_of, model, options, rows, running
 from waiting import wait_for
@@ -21,9 +23,10 @@ from penstock.live import Monitor, Observer, WatchOptions
 from penstock.live import service as service_module
 from penstock.live.alarm_records import RefusedError
 from penstock.live.assets import Asset, Book
+from penstock.live.connectors import as_lines
 from penstock.live.fitted import FittedScorer
 from penstock.live.runtime import CycleTask, Delivery
-from penstock.live.store import Store
+from penstock.live.store import Store, StoreFullError
 from penstock.live.web import LiveServer
 
 LIVE = rows()[600:700]
@@ -243,12 +246,12 @@ def test_bytes_that_wait_are_bounded(tmp_path):
         for thread in threads:
             thread.start()
         wait_for(lambda: found.count(429) >= 20)
-        assert server.service._claimed <= 100_000
+        assert server.service._claimed.total() <= 100_000
         held.set()
         for thread in threads:
             thread.join()
         assert set(found) == {200, 429}
-        assert server.service._claimed == 0
+        assert server.service._claimed.total() == 0
         assert Client(server.url).samples(body)[0] == 200
 
 
@@ -338,3 +341,70 @@ def test_a_signal_ends_it_within_five_seconds_whatever_it_does(tmp_path, number)
     finally:
         process.kill()
         process.communicate()
+
+
+def test_a_long_text_is_read_in_pieces_and_another_asset_does_not_wait_for_all_of_it(tmp_path):
+    table, other = pd.concat([LIVE] * 40, ignore_index=True), csv_of(LIVE[:1])
+    with running(options(tmp_path, names=("unit1", "unit2"))) as service:
+        service.assets["unit1"].line_seconds = 1.0  # as of a model that takes a second for a row
+        long = service.deliver(Delivery("unit1", csv_of(table).encode(), "test", ("next", 3)))
+        assert service.deliver(Delivery("unit2", other.encode(), "test")).result(30)["accepted"] == 1
+        assert not long.done()
+        assert long.result(60)["accepted"] == len(table)
+        assert service.assets["unit1"].positions["test"] == 3
+        assert not service.store.positions(service.store.asset("unit1").id)["parts"]
+        pieces = [len(block.seconds) for block in service.store.rows(service.store.asset("unit1").id)]
+        assert pieces[0] == 1
+        assert sum(pieces) == len(table)
+
+
+@pytest.mark.parametrize("position", [None, ("next", 7), ("digest", "3f")])
+def test_a_text_that_was_cut_off_goes_on_where_it_was(tmp_path, monkeypatch, position):
+    """Also one without a number, and at rows that are no rows; each row counts once."""
+    header, *lines = csv_of(pd.concat([LIVE] * 4, ignore_index=True)).splitlines()
+    lines[50], lines[250] = "soon", "2026-01-01 00:11:00,off,1,1,1"
+    text = "\n".join([header, *lines]).encode()
+    with running(options(tmp_path, store=tmp_path / "whole.db")) as service:
+        answer = service.deliver(Delivery("unit1", text, "http x", position)).result(30)
+        expected = scores_of(service)
+    plain, left = Store.transaction, [3]
+
+    @contextmanager
+    def cut_off(self):
+        with plain(self):
+            yield
+            left[0] -= any(self._read("SELECT 1 FROM blocks"))
+            if left[0] < 0:
+                raise StoreFullError("no room")
+
+    with running(options(tmp_path)) as service, monkeypatch.context() as patched:
+        patched.setattr(Store, "transaction", cut_off)
+        with pytest.raises(RefusedError):
+            service.deliver(Delivery("unit1", text, "http x", position)).result(30)
+        assert 0 < len(scores_of(service)) < len(expected)
+        service._stopping.set()
+        service._thread.join()
+    with running(options(tmp_path)) as service:
+        again = ("again", "3f") if position == ("digest", "3f") else position
+        assert service.deliver(Delivery("unit1", text, "http x", again)).result(30) == {**answer, "faults": ANY}
+        assert scores_of(service) == expected
+        assert service.assets["unit1"].record.counts["malformed"] == 2
+
+
+def test_one_asset_cannot_take_all_the_room_for_what_waits(tmp_path):
+    held = threading.Event()
+    with running(options(tmp_path, names=("unit1", "unit2"), max_waiting=0.1)) as service:
+        service._put(CycleTask(lambda now: (held.wait(30), ([], None))[1]))
+        text = csv_of(LIVE).encode()
+        for _ in range(100):
+            with suppress(RefusedError):
+                service.deliver(Delivery("unit1", text, "test"))
+        found = service.deliver(Delivery("unit2", text, "test"))
+        held.set()
+        assert found.result(30)["accepted"] == 100
+
+
+@pytest.mark.parametrize("field", [b"a", b'a="b,', b"a=b,", b'"a b" ', b"a\\ "])
+def test_line_protocol_that_is_none_is_found_out_in_one_pass(field):
+    with pytest.raises(RefusedError, match="line protocol"):  # in minutes, where it is looked at from each place again
+        as_lines(b"m " + field * 400_000, "influx")

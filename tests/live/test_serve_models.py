@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
 
+import pandas as pd
 import pytest
 from live_service import NAMES, Client, csv_of, model, options, rows, running
 from waiting import wait_for
@@ -19,7 +20,7 @@ from penstock import fit_model, load
 from penstock.cli import main
 from penstock.live import Monitor, Observer, WatchOptions
 from penstock.live.alarm_records import RefusedError
-from penstock.live.api import export_frame, verdict_records
+from penstock.live.api import export_frames, verdict_records
 from penstock.live.fitted import FittedScorer
 from penstock.live.options import AssetOptions
 from penstock.live.runtime import Delivery, add_file
@@ -50,7 +51,7 @@ def test_old_verdicts_name_their_sensors_after_a_restart_with_another_model(tmp_
     with running(options(tmp_path)) as service:
         bring(service, 600, 800)
         before = verdict_records(service, "unit1")
-        exported = export_frame(service, "unit1")
+        exported = pd.concat(export_frames(service, "unit1"), ignore_index=True)
         assert "oil" in named(before)
     with running(options(tmp_path, model=other_model(*columns))) as service:
         assert verdict_records(service, "unit1") == before
@@ -60,7 +61,7 @@ def test_old_verdicts_name_their_sensors_after_a_restart_with_another_model(tmp_
         assert {each["model"] for each in after} == {2}
         assert named(after) <= {*(columns or NAMES)}
         assert named(after) or len(columns) == 2, "of two columns none stands out"
-        whole = export_frame(service, "unit1")
+        whole = pd.concat(export_frames(service, "unit1"), ignore_index=True)
         assert whole[:200][list(exported)].equals(exported), "nothing of what was there is lost"
         assert whole[200:][list(columns or NAMES)].notna().sum().min() > 250
         assert [each["action"] for each in service.store.audit()] == ["new model"]

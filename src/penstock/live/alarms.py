@@ -224,7 +224,9 @@ class AlarmBook:
             raise RefusedError(f"Alarm {alarm_id!r:.80} must be shelved until a time in the future.", 409)
         if action == "shelve" and until is None and not before.state.active:
             raise RefusedError(f"Alarm {alarm_id!r:.80} has ended: shelve it until a time.", 409)
-        saved, known = deepcopy(vars(self)), ACTIONS[action]
+        timer, known = self.next_timer(), ACTIONS[action]
+        is_due = timer is not None and timer <= now
+        saved = deepcopy(vars(self)) if is_due else dict(vars(self))  # without a timer, only the clock goes on
         try:
             self._pass_time(now)
             alarm = self.alarm(alarm_id)

@@ -12,18 +12,21 @@ import json
 import math
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import cache, partial
+from io import RawIOBase
+from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, Response, StreamingResponse
 
 import penstock
 from penstock._messages import odd_character
@@ -37,7 +40,7 @@ from penstock.live.connectors import as_lines
 from penstock.live.nearest import nearest_normal
 from penstock.live.runtime import Delivery
 from penstock.live.service import ENGINEER_ACTIONS, OPERATOR_ACTIONS, Service
-from penstock.live.store import ModelVersion
+from penstock.live.store import ModelVersion, ScoredBlock
 from penstock.report import as_csv
 
 if TYPE_CHECKING:
@@ -51,6 +54,12 @@ MAY = {  # by the role that an endpoint needs: the roles that have it
     "source": {"source", "engineer"},
 }
 _MOST_ROWS = 200_000  # of verdicts that are in memory at once
+_STAMP = "%Y-%m-%dT%H:%M:%S.%f+00:00"  # the same in all pieces of an export
+_PIECE_ITEMS = 200  # of a list in an answer that are written at once
+_PIECE_ROWS = 2_000  # of an export that are made at once
+_SHORT_BODY = 100_000  # bytes that are read without a thread of their own
+_LONGEST_COMMAND = 100_000  # bytes
+_MOST_CHANGES = 1_000  # of an alarm that are shown, the last ones
 _PLAIN_TEXT = r"^[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]*$"  # of the description; what cannot be shown is refused
 _LAST_DAY = 29_585  # the end of 2050, in days since 1970
 _COUNTS = {
@@ -154,6 +163,7 @@ class Endpoint:
     role : who may use it; None: anybody.
     parameters : of the query.
     body : the fields of a JSON body; types of content: another body.
+    is_long : whether it may have much to read or to answer; few such are worked on at once.
     """
 
     method: str
@@ -163,6 +173,7 @@ class Endpoint:
     run: Callable[[Api, Request], Any]
     parameters: tuple[Parameter, ...] = ()
     body: tuple[Parameter, ...] | tuple[str, ...] = ()
+    is_long: bool = False
 
     @property
     def fields(self) -> tuple[Parameter, ...]:
@@ -180,7 +191,29 @@ class PlainJson(JSONResponse):
 
     def render(self, content: Any) -> bytes:
         """Return the content as bytes; ValueError for a number that JSON does not have."""
-        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
+        return "".join(_json_pieces(content)).encode()
+
+
+_plain_json = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
+
+
+def _json_pieces(content: Any) -> Iterator[str]:
+    """Yield JSON piece by piece: no other thread works while the encoder does.
+
+    >>> "".join(_json_pieces({"rows": [1, 2], "none": {}}))
+    '{"rows":[1,2],"none":{}}'
+    """
+    if isinstance(content, dict):
+        for number, (name, value) in enumerate(content.items()):
+            yield f"{',' if number else '{'}{_plain_json(name)}:"
+            yield from _json_pieces(value)
+        yield "}" if content else "{}"
+    elif isinstance(content, list) and len(content) > _PIECE_ITEMS:
+        for start in range(0, len(content), _PIECE_ITEMS):
+            yield f"{',' if start else '['}{_plain_json(content[start : start + _PIECE_ITEMS])[1:-1]}"
+        yield "]"
+    else:
+        yield _plain_json(content)
 
 
 class Api:
@@ -190,6 +223,7 @@ class Api:
         self.service, self.store, self.hub = service, service.store, hub
         self._learning = ThreadPoolExecutor(1)  # layouts, which takes a while with thousands of columns
         self._converting = ThreadPoolExecutor(1)  # one: objects take thirty times the memory of their text
+        self.few = asyncio.Semaphore(2)  # long answers at once: threads that work take turns with the one that scores
         self._tokens: tuple[float, list[tuple[str, str, str]]] = (-math.inf, [])
 
     def tokens(self) -> list[tuple[str, str, str]]:
@@ -213,29 +247,32 @@ class Api:
             if not re.fullmatch(r"\d{1,15}", number) or not re.fullmatch(r"[\w.:-]{1,100}", client or ""):
                 raise RefusedError("Penstock-Sequence must be a whole number, Penstock-Client 1 to 100 letters.")
             position = ("next", int(number))
-        lines = await self._lines(request, kind, asset)
-        delivery = Delivery(asset.record.name, lines, f"http {client or ''}".strip(), position)
-        if asset.knows_layout(lines):
-            taken = self.service.deliver(delivery)
-        else:
-            taken = await asyncio.get_running_loop().run_in_executor(self._learning, self.service.deliver, delivery)
-        answer = await asyncio.wrap_future(taken)
+        size = request.headers.get("content-length")
+        most = round(1e6 * self.service.options.max_body)
+        claim = self.service.claim(asset.record.name, most if size is None else int(size))
+        try:
+            lines = await self._lines(request, kind, asset)
+            delivery = Delivery(asset.record.name, lines, f"http {client or ''}".strip(), position)
+            deliver = partial(self.service.deliver, delivery, claim)
+            if asset.knows_layout(lines):
+                taken = deliver()
+            else:
+                taken = await asyncio.get_running_loop().run_in_executor(self._learning, deliver)
+        except BaseException:
+            claim.release()
+            raise
+        answer: dict[str, Any] = await asyncio.wrap_future(taken)
         if not answer["accepted"] and answer.get("malformed"):
             raise RefusedError(f"No row could be read: {answer['faults'][0]['reason']}.", 422)
         return answer
 
     async def _lines(self, request: Request, kind: str, asset: Asset) -> bytes:
-        """Return the rows of a body as lines; what is read and not yet waiting to be scored counts as waiting."""
-        size = request.headers.get("content-length")
-        release = self.service.claim(round(1e6 * self.service.options.max_body) if size is None else int(size))
-        try:
-            body = await request.body()
-            convert = partial(as_lines, body, kind, asset.record.columns or asset.scorer.variable_names)
-            if len(body) <= 100_000 or kind == "lines":
-                return convert()
-            return await asyncio.get_running_loop().run_in_executor(self._converting, convert)
-        finally:
-            release()
+        """Return the rows of a body as lines."""
+        body = await request.body()
+        convert = partial(as_lines, body, kind, asset.record.columns or asset.scorer.variable_names)
+        if len(body) <= _SHORT_BODY or kind == "lines":
+            return convert()
+        return await asyncio.get_running_loop().run_in_executor(self._converting, convert)
 
     # What there is.
 
@@ -377,16 +414,28 @@ class Api:
     def export(self, request: Request) -> Response:
         asset, given = self._asset(request), request.scope["given"]
         kind = given["format"]
-        frame = export_frame(self.service, asset.record.name, given["after"], given["limit"])
         name = re.sub(r"[^A-Za-z0-9._-]", "_", asset.record.name)
         headers = {"content-disposition": f'attachment; filename="{name}.{kind}"'}
+        frames = export_frames(self.service, asset.record.name, given["after"], given["limit"])
         if kind == "csv":
-            return Response(as_csv(frame), media_type="text/csv", headers=headers)
+            dated = (frame.assign(time=frame["time"].dt.strftime(_STAMP)) for frame in frames)
+            pieces = (as_csv(frame, header=not number).encode() for number, frame in enumerate(dated))
+            return StreamingResponse(self._sent(pieces), media_type="text/csv", headers=headers)
         try:
             need_pyarrow("Parquet")
         except TableError as error:
             raise RefusedError(str(error), 501) from None
-        return Response(frame.to_parquet(index=False), media_type="application/vnd.apache.parquet", headers=headers)
+        media_type = "application/vnd.apache.parquet"
+        return StreamingResponse(self._sent(parquet_pieces(frames)), media_type=media_type, headers=headers)
+
+    async def _sent(self, pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+        """Yield pieces, each made in a thread when the one before was sent."""
+        while True:
+            async with self.few:
+                piece = await run_in_threadpool(next, pieces, None)
+            if piece is None:
+                return
+            yield piece
 
     def metrics(self, request: Request) -> Response:
         """Return what Prometheus reads."""
@@ -446,7 +495,7 @@ class Api:
         known = None if like is None else {"label": like.as_dict(), "likeness": likeness(pattern, like.pattern)}
         normal = None if asset is None else nearest_normal(self.store, asset, Alarm.from_dict(alarm))
         more: dict[str, Any] = {
-            "history": self.store.changes(identity),
+            "history": self.store.changes(identity, most=_MOST_CHANGES),
             "labels": mine,
             "looks_like": known,
             "nearest_normal": normal,
@@ -526,6 +575,7 @@ class Api:
     async def use_model(self, request: Request) -> dict[str, Any]:
         asset, given = self._asset(request), request.scope["given"]
         version, other = given["version"], given["other_columns"]
+        await run_in_threadpool(self.service.read_model, asset.record.name, version)
         switched = self.service.use_model(asset.record.name, version, _who(request), other_columns=other)
         return await asyncio.wrap_future(switched)
 
@@ -542,7 +592,7 @@ _AFTER = Parameter("after", "integer", "rows after this number; 0", 0, most=1e12
 ENDPOINTS = (
     Endpoint("GET", "/healthz", None, "Whether rows are accepted (200) or not (503).", Api.health),
     Endpoint("GET", "/openapi.json", None, "This description.", Api.openapi),
-    Endpoint("GET", "/metrics", "viewer", "Measures for Prometheus.", Api.metrics),
+    Endpoint("GET", "/metrics", "viewer", "Measures for Prometheus.", Api.metrics, is_long=True),
     Endpoint("GET", "/api/v1/status", "viewer", "The service itself: commits, what waits, problems.", Api.status),
     Endpoint("GET", "/api/v1/events", "viewer", "Server-sent events: what each commit has changed.", Api.events),
     Endpoint("GET", "/api/v1/assets", "viewer", "All assets with the newest verdict and open alarms.", Api.assets),
@@ -550,8 +600,9 @@ ENDPOINTS = (
         Parameter("open", "boolean", "only those that are not closed", False),
         Parameter("asset", "string", "only of this asset"),
         Parameter("limit", "integer", "at most so many; 500", 500, most=5000),
-    )),
-    Endpoint("GET", "/api/v1/alarms/{alarm}", "viewer", "One alarm, with the nearest normal situation.", Api.alarm),
+    ), is_long=True),
+    Endpoint("GET", "/api/v1/alarms/{alarm}", "viewer", "One alarm, with the nearest normal situation.", Api.alarm,
+        is_long=True),
     Endpoint("POST", "/api/v1/alarms/{alarm}/{action}", "operator",
         f"Work on an alarm: {', '.join(OPERATOR_ACTIONS)}; engineers also {', '.join(ENGINEER_ACTIONS)}.",
         Api.act, (), (_REASON, _COMMENT, _SHELVED, _NAME)),
@@ -566,7 +617,7 @@ ENDPOINTS = (
     Endpoint("GET", "/api/v1/load", "viewer", "How much alarms ask of operators, against usual targets.", Api.load, (
         Parameter("days", "number", "of the data's time; 30", 30.0, most=1e6),
         Parameter("operators", "integer", "who share the load; 1", 1, least=1, most=10_000),
-    )),
+    ), is_long=True),
     Endpoint("GET", "/api/v1/labels", "viewer", "What people said of alarms; labels taken back too.", Api.labels),
     Endpoint("GET", "/api/v1/labels.jsonl", "viewer", "The same as a file for penstock refit.", Api.label_lines),
     Endpoint("POST", "/api/v1/labels/{label}/withdraw", "operator", "Take back a label.", Api.withdraw, (), (_NAME,)),
@@ -580,14 +631,14 @@ ENDPOINTS = (
             least=1, most=5000),
         _AFTER,
         Parameter("sensor", "array", "readings of this sensor too; may be repeated", most=50),
-    )),
+    ), is_long=True),
     Endpoint("GET", "/api/v1/assets/{asset:path}/verdicts", "viewer", "All verdicts, row by row.", Api.verdicts, (
         _AFTER, Parameter("limit", "integer", "at most so many; 1000", 1000, least=1, most=100_000),
-    )),
+    ), is_long=True),
     Endpoint("GET", "/api/v1/assets/{asset:path}/export", "viewer", "Verdicts and readings as a file.", Api.export, (
         Parameter("format", "string", "csv or parquet; csv", "csv", choices=("csv", "parquet")), _AFTER,
         Parameter("limit", "integer", "at most so many rows; 100000", 100_000, least=1, most=1_000_000),
-    )),
+    ), is_long=True),
     Endpoint("GET", "/api/v1/assets/{asset:path}/models", "viewer", "All versions of its model.", Api.models),
     Endpoint("POST", "/api/v1/assets/{asset:path}/models/use", "engineer",
         "Score by another version of the model from now on.", Api.use_model, (),
@@ -677,32 +728,95 @@ def verdict_records(service: Service, asset: str, after: int = 0, limit: int | N
     return found[:limit]
 
 
-def export_frame(service: Service, asset: str, after: int = 0, limit: int = 100_000) -> pd.DataFrame:
-    """Return verdicts and readings of an asset as a table; readings are missing where they are not kept any more."""
-    record = service.store.asset(asset)
-    versions = service.store.models(record.id)
-    parts: list[pd.DataFrame] = []
-    count = 0
-    for block in service.store.rows(record.id, after=after, with_readings=True):
-        n, scores = len(block.seconds), block.scores
-        part = pd.DataFrame({
-            "row": np.arange(block.first, block.first + n),
-            "time": pd.to_datetime((block.seconds * 1e6).astype(np.int64), unit="us", utc=True),
-            "score": scores.scores,
-            "threshold": scores.thresholds,
-            "flag": scores.flags,
-            "reason": [block.reasons.get(place, "") for place in range(n)],
-            "model": block.version,
-        })  # fmt: skip
-        columns = list(versions[block.version].columns or ())
-        values = np.full((n, len(columns)), np.nan) if block.values is None else block.values
-        named = [f"{name} (reading)" if name in part.columns else name for name in columns]
-        parts.append(pd.concat([part, pd.DataFrame(values, columns=named)], axis=1)[part["row"] > after])
-        count += len(parts[-1])
-        if count >= limit:
-            break
-    whole = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=["row", "time", "score"])
-    return whole.head(limit)
+def export_frames(service: Service, asset: str, after: int = 0, limit: int = 100_000) -> Iterator[pd.DataFrame]:
+    """Yield verdicts and readings of an asset as tables with the same columns, one after the other.
+
+    Readings are missing where they are not kept any more, or were none of the version that scored the row.
+    """
+    store = service.store
+    record = store.asset(asset)
+    mine = {version: each.columns or () for version, each in store.models(record.id).items()}
+    columns = list(dict.fromkeys(name for version in store.versions(record.id, after) for name in mine[version]))
+    waiting: list[ScoredBlock] = []
+    left = limit
+    for block in chain(store.rows(record.id, after=after, with_readings=True), [None]):
+        if block is not None:
+            waiting.append(block)
+        count = sum(len(each.seconds) for each in waiting)
+        if block is None or count >= min(_PIECE_ROWS, left):
+            frame = _export_frame(waiting, mine, columns)
+            frame = frame[frame["row"] > after].head(left)
+            yield frame
+            left -= len(frame)
+            waiting = []
+            if not left:
+                return
+
+
+def _export_frame(
+    blocks: Sequence[ScoredBlock], columns_of: Mapping[int, Sequence[str]], columns: Sequence[str]
+) -> pd.DataFrame:
+    """Return rows as one table with these columns of readings."""
+    values = np.full((sum(len(each.seconds) for each in blocks), len(columns)), np.nan)
+    reasons, end = list[str](), 0
+    for block in blocks:
+        n, there = len(block.seconds), columns_of[block.version]
+        if block.values is not None and there:
+            values[end : end + n, [columns.index(name) for name in there]] = block.values
+        reasons += [block.reasons.get(place, "") for place in range(n)]
+        end += n
+    seconds, scores, thresholds, flags, rows, versions = (
+        np.concatenate([[], *each])
+        for each in (
+            [block.seconds for block in blocks],
+            [block.scores.scores for block in blocks],
+            [block.scores.thresholds for block in blocks],
+            [block.scores.flags for block in blocks],
+            [np.arange(block.first, block.first + len(block.seconds)) for block in blocks],
+            [np.full(len(block.seconds), block.version) for block in blocks],
+        )
+    )
+    times = pd.to_datetime((seconds * 1e6).astype(np.int64), unit="us", utc=True)
+    part = pd.DataFrame({
+        "row": rows.astype(np.int64), "time": times, "score": scores, "threshold": thresholds,
+        "flag": flags.astype(np.bool_), "reason": reasons, "model": versions.astype(np.int64),
+    })  # fmt: skip
+    named = [f"{name} (reading)" if name in part.columns else name for name in columns]
+    return pd.concat([part, pd.DataFrame(values, columns=named)], axis=1)
+
+
+def parquet_pieces(frames: Iterable[pd.DataFrame]) -> Iterator[bytes]:
+    """Yield a Parquet file of tables with the same columns, a piece for each."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    made = _Written()
+    writer: Any = None
+    for frame in frames:
+        table = pa.Table.from_pandas(frame, preserve_index=False)
+        writer = writer or parquet.ParquetWriter(pa.PythonFile(made, mode="w"), table.schema)
+        writer.write_table(table)
+        yield made.taken()
+    writer.close()
+    yield made.taken()
+
+
+class _Written(RawIOBase):
+    """A file to write to, from which what was written is taken."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self._parts.append(bytes(data))
+        return len(self._parts[-1])
+
+    def taken(self) -> bytes:
+        parts, self._parts = self._parts, []
+        return b"".join(parts)
 
 
 def _with_words(alarm: dict[str, Any]) -> dict[str, Any]:
@@ -739,6 +853,9 @@ def _plain(values: Any) -> list[float | None]:
 async def _json_body(request: Request) -> dict[str, Any]:
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise RefusedError("The content type must be application/json.", 415)
+    size = request.headers.get("content-length")
+    if size is None or int(size) > _LONGEST_COMMAND:
+        raise RefusedError(f"A command needs its length, and may have {_LONGEST_COMMAND:,} bytes at most.", 413)
     try:
         body = json.loads(await request.body() or b"{}")
     except (ValueError, RecursionError):

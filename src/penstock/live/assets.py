@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import math
@@ -9,7 +10,7 @@ import re
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -42,10 +43,13 @@ log = logging.getLogger("penstock.serve")
 log.addHandler(logging.NullHandler())  # without a service nothing is logged: what happens is reported
 _KIND = "penstock.live"
 _LATELY = 500  # rows: how many of the last have no score is shown
-_MOST_LINES = 2000  # of a file in one cycle
+_MOST_LINES = 1000  # of an asset in one cycle
+_PIECE_SECONDS, _PIECE_BYTES = 0.05, 300_000  # of an asset in one cycle: the others wait meanwhile
+_COUNTED = ("rows", "accepted", "malformed")  # of a posted text
+_MOST_PARTS = 16  # of posted texts that were cut off, remembered for each asset
 _MOST_FILES = 200  # of a folder in one cycle
 _STEPS_TO_NEXT_FILE = 3  # without a row: the end of a file, the next one, its header
-MOST_ROWS, _MOST_COLUMNS = 20_000, 2_000  # of a delivery: the others wait while it is scored
+MOST_ROWS, _MOST_COLUMNS = 20_000, 2_000  # of a delivery
 MOST_FAULTS = 20  # malformed lines that are named one by one
 _MOST_BAD = 5  # rows that cannot be scored, one after the other: then it is not the rows
 _MOST_LAYOUTS = 16  # of posted tables, remembered for each asset
@@ -72,6 +76,26 @@ class ScoredBatch:
     unknown_texts: Iterable[tuple[str, str]] = ()
     refused: dict[int, str] = field(default_factory=dict)
     failed: dict[int, str] = field(default_factory=dict)
+
+
+@dataclass
+class TextReading:
+    """A posted text that an asset reads piece by piece, from where it was left if it was cut off before.
+
+    rows, accepted, malformed : of the pieces so far: rows, those (or readings) that were taken, and other lines; the
+        first of these are named.
+    digest : of source and text; "" as long as all of it may be read at once.
+    """
+
+    asset: Asset
+    source: AnySource
+    layout: str
+    line_bytes: float
+    digest: str = ""
+    rows: int = 0
+    accepted: int = 0
+    malformed: int = 0
+    faults: list[BadLine] = field(default_factory=list)
 
 
 class Asset:
@@ -106,7 +130,9 @@ class Asset:
         scorer = self.scorer = self._saved_scorer()
         self._table = scorer.table_options(options.table)
         self.layouts: dict[str, Any] = positions.pop("layouts", {})
-        self.new_layout = self.new_columns = False
+        self.parts: dict[str, Any] = positions.pop("parts", {})  # of posted texts: where each is to be read on
+        self.new_layout = self.new_parts = self.new_columns = False
+        self.line_seconds, self.spent = 1e-3, 0.0  # what a line takes, about, and what those of this cycle took
         self._saved = time.monotonic() - _STATE_SECONDS * (record.id % 10) / 10  # so that not all are saved at once
         self._last: dict[str, Any] = {"score": None, "threshold": None, "reason": ""}
         self._lately: deque[bool] = deque(maxlen=_LATELY)  # of the last rows, which have a score
@@ -139,7 +165,8 @@ class Asset:
     def switched(self, record: AssetRecord, options: WatchOptions, make: Callable[[], Scorer]) -> Asset:
         """Return the same asset with another model, which goes on here."""
         waiting = {} if self.aligning is None else {"aligner": self.aligning.state()}
-        positions = {**self.positions, **waiting, "layouts": self.layouts, "clock": asdict(self.progress)}
+        texts = {"layouts": self.layouts, "parts": self.parts}
+        positions = {**self.positions, **waiting, **texts, "clock": asdict(self.progress)}
         positions.pop("file", None)
         return Asset(record, options, make, positions, self.rows, self.clock, has_alarms=self.has_alarms)
 
@@ -169,7 +196,24 @@ class Asset:
     def _aligned(self, rows: RowSource) -> AnySource:
         return rows if self.aligning is None else AlignedSource(rows, self.aligning, is_part=self.clock is None)
 
-    def read_file(self, at_most: int = _MOST_LINES) -> Batch | None:
+    @property
+    def room(self) -> int:
+        """How many lines may be read in a cycle, by what lines have taken."""
+        return max(1, min(_MOST_LINES, int(_PIECE_SECONDS / self.line_seconds)))
+
+    @contextmanager
+    def timed(self, lines: int = 0) -> Iterator[None]:
+        """Note how long the block takes; with the number of lines that it ends, also how long a line does."""
+        begun = time.monotonic()
+        try:
+            yield
+        finally:
+            self.spent += time.monotonic() - begun
+            if lines:  # one slow moment of the machine makes pieces four times smaller at most
+                self.line_seconds = min(self.spent / lines, 4 * self.line_seconds)
+                self.spent = 0.0
+
+    def read_file(self, at_most: int) -> Batch | None:
         """Return the next rows of the file, or of the next files of a folder; None if there are none."""
         source = self.source
         if source is None:
@@ -227,31 +271,64 @@ class Asset:
         table: dict[str, Any] = rows.position()["table"]
         return table
 
-    def read_lines(self, lines: bytes, source: str, layout: dict[str, Any] | None) -> Batch:
-        """Return the rows of a text, whose layout is known from one with the same first line, or was found out."""
+    def begin_text(self, lines: bytes, source: str, layout: dict[str, Any] | None) -> TextReading:
+        """Begin to read a text, whose layout is known from one with the same first line, or was found out.
+
+        A text of which a part was committed, and that was then cut off, goes on there when it comes again.
+        """
         key = self._layout_key(lines)
         reader = self._aligned(self._read_rows(_Lines(lines, source)))
         known = self.layouts.get(key, layout)
         if known is None:  # it was known when the text came, and is forgotten
             known = self.learn_layout(lines, source)
-        reader.continue_from({"table": known, "file": {"kind": "pipe"}, "line": 0})
+        reading = TextReading(self, reader, key, len(lines) / (1 + lines.count(b"\n")))
+        place: dict[str, Any] = {"file": {"offset": 0}, "line": 0}
+        if self.parts:
+            reading.digest = _digest(lines, source)
+            place = self.parts.get(reading.digest, place)
+            for name in _COUNTED:
+                setattr(reading, name, place.get(name, 0))
+        reader.continue_from({"table": known, **place})
+        return reading
+
+    def read_text(self, reading: TextReading, at_most: int) -> Batch:
+        """Return the next rows of a text, from at most so many lines."""
+        reader, left = reading.source, max(1, min(at_most, int(_PIECE_BYTES / reading.line_bytes)))
         parts: list[Batch] = []
-        while not reader.ended:
-            part = reader.next_batch(MOST_ROWS)
+        while not reader.ended and left > 0:
+            part = reader.next_batch(left)
             if part is not None:
+                left -= len(part.lines) + len(part.faults)
                 part.further_faults, part.faults = len(part.faults[MOST_FAULTS:]), part.faults[:MOST_FAULTS]
                 parts.append(part)
+                left -= part.readings
         assert reader.columns is not None
         self._begin(reader.columns.variable_names)
         table = reader.position()["table"]
-        if self.layouts.get(key) != table:
+        if self.layouts.get(reading.layout) != table:
             if len(self.layouts) >= _MOST_LAYOUTS:
                 self.layouts.pop(next(iter(self.layouts)))
-            self.layouts[key], self.new_layout = table, True
+            self.layouts[reading.layout], self.new_layout = table, True
         batch = joined_batches(parts)
-        if not batch.lines and not batch.faults and not batch.readings:
+        if reader.ended and not (
+            batch.lines or batch.faults or batch.readings or reading.accepted or reading.malformed
+        ):
             raise InputError("There is no row in this, only a header.")
         return batch
+
+    def note_part(self, reading: TextReading, lines: bytes, source: str) -> None:
+        """Note how far a text was read, for the store; a text that was read to its end is forgotten."""
+        if reading.source.ended:
+            self.new_parts = self.parts.pop(reading.digest, None) is not None or self.new_parts
+            return
+        reading.digest = reading.digest or _digest(lines, source)
+        self.parts.pop(reading.digest, None)  # the newest are the last
+        if len(self.parts) >= _MOST_PARTS:
+            self.parts.pop(next(iter(self.parts)))
+        position = reading.source.position()
+        place = {name: position[name] for name in ("file", "line", "may_repeat")}
+        self.parts[reading.digest] = {**place, **{name: getattr(reading, name) for name in _COUNTED}}
+        self.new_parts = True
 
     def note_position(self, source: str, position: Any) -> dict[str, Any]:
         """Note how far an input was read, and return what is new for the store; None: to be forgotten.
@@ -364,10 +441,10 @@ class Asset:
     def _score(self, batch: Batch) -> Verdicts:
         return self.scorer.score(batch, self._n_variables, strict=self._strict)
 
-    def fault(self, batch: Batch, place: int, reason: str) -> BadLine:
-        """Return the report on a row that cannot be used."""
+    def fault(self, batch: Batch, place: int, reason: str, before: int = 0) -> BadLine:
+        """Return the report on a row that cannot be used; so many rows of its text came before the batch."""
         if self.clock is None or self.source is None:
-            return BadLine("the rows", place + 1, reason)
+            return BadLine("the rows", before + place + 1, reason)
         return self.source.fault(batch.lines[place], reason)
 
     def row_text(self, batch: Batch, place: int) -> str:
@@ -409,6 +486,9 @@ class Asset:
         if self.new_layout:
             store.save_position(identity, "layouts", self.layouts)
             self.new_layout = False
+        if self.new_parts:
+            store.save_position(identity, "parts", self.parts)
+            self.new_parts = False
         if self.source is not None and self.source.columns is not None:
             store.save_position(identity, "file", self.source.position())
         elif self.source is None:
@@ -534,10 +614,15 @@ class _Lines(Feed):
         return lines
 
     def mark(self, offset: int, tail: bytes) -> dict[str, Any]:
-        return {"kind": "pipe", "offset": offset}
+        return {"offset": offset}
 
     def continue_from(self, state: dict[str, Any]) -> tuple[int, bytes]:
-        return 0, b""
+        self._lines = self._lines[state["offset"] :]
+        return state["offset"], b""
+
+
+def _digest(lines: bytes, source: str) -> str:
+    return hashlib.sha256(source.encode() + b"\0" + lines).hexdigest()
 
 
 def batch_of(block: ScoredBlock) -> Batch:

@@ -96,11 +96,10 @@ def _object_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-_INFLUX = re.compile(
-    r"(?P<name>(?:[^\s,\\]|\\.)+)(?:,(?:[^\s\\]|\\.)+)? "
-    r"(?P<fields>(?:[^\s\"\\]|\\.|\"(?:[^\"\\]|\\.)*\")+)(?: (?P<time>-?\d{1,19}))?"
-)
-_INFLUX_FIELD = re.compile(r"((?:[^\s,=\\]|\\.)+)=(\"(?:[^\"\\]|\\.)*\"|[^\s,]+)(?:,|$)")
+# Possessive, and each field from where the last one ends: a text that is none is found out in one pass.
+_INFLUX = re.compile(r"((?:[^\s,\\]|\\.)++)(?:,(?:[^\s\\]|\\.)++)? ")
+_INFLUX_FIELD = re.compile(r"((?:[^\s,=\\]|\\.)++)=(\"(?:[^\"\\]|\\.)*+\"|[^\s,\"]++)(,|$|(?= ))")
+_INFLUX_TIME = re.compile(r" (-?\d{1,19})|$")
 
 
 def _influx_lines(body: bytes, columns: frozenset[str]) -> bytes:
@@ -113,19 +112,31 @@ def _influx_lines(body: bytes, columns: frozenset[str]) -> bytes:
         text = line.strip()
         if not text or text.startswith("#"):
             continue
-        found = _INFLUX.fullmatch(text)
-        fields = [] if found is None else _INFLUX_FIELD.findall(found["fields"])
-        if found is None or sum(len(f"{key}={value}") + 1 for key, value in fields) != len(found["fields"]) + 1:
+        begin = _INFLUX.match(text)
+        fields = [] if begin is None else _influx_fields(text, begin.end())
+        end = _INFLUX_TIME.fullmatch(text, fields[-1].end()) if fields else None
+        if begin is None or end is None:
             raise RefusedError(f"Line {number} is not line protocol (measurement,tag=… field=… time): {text[:80]!r}.")
-        time_stamp = None if found["time"] is None else int(found["time"])
+        time_stamp = None if end[1] is None else int(end[1])
         if not rows or time_stamp is None or rows[-1].get("time") != time_stamp:
             rows.append({} if time_stamp is None else {"time": time_stamp})
-        measurement = re.sub(r"\\(.)", r"\1", found["name"])
-        for key, value in fields:
-            field = re.sub(r"\\(.)", r"\1", key)
+        measurement = re.sub(r"\\(.)", r"\1", begin[1])
+        for each in fields:
+            field = re.sub(r"\\(.)", r"\1", each[1])
             names = (field, f"{measurement}.{field}", f"{measurement}_{field}", measurement)
-            rows[-1][next((name for name in names if name in columns), field)] = _influx_value(value)
+            rows[-1][next((name for name in names if name in columns), field)] = _influx_value(each[2])
     return "\n".join(map(json.dumps, rows)).encode()
+
+
+def _influx_fields(text: str, start: int) -> list[re.Match[str]]:
+    """Return the fields of a line from a place on; none if one of them is none."""
+    found: list[re.Match[str]] = []
+    while (field := _INFLUX_FIELD.match(text, start)) is not None:
+        found.append(field)
+        start = field.end()
+        if field[3] != ",":
+            return found
+    return []
 
 
 def _influx_value(text: str) -> Any:

@@ -27,7 +27,7 @@ from penstock._messages import listed
 from penstock.explain import Label
 from penstock.io import BadLine, Batch, TableOptions
 from penstock.live.alarm_records import Event, RefusedError
-from penstock.live.assets import Asset, Book, ScoredBatch, known_labels
+from penstock.live.assets import Asset, Book, ScoredBatch, TextReading, known_labels
 from penstock.live.options import WatchOptions
 from penstock.live.scorers import Scorer, scorer_maker
 from penstock.live.store import AssetRecord, ModelVersion, Store
@@ -47,6 +47,7 @@ class Delivery:
     position : ("next", n): number n of this source, each one more than the one before; ("after", n): greater than the
         one before; ("digest", text): may come again, then as ("again", text). What came before is not counted again.
     layout : what `Asset.learn_layout` found out, or what was wrong.
+    reading : how far it was read; None before.
     """
 
     asset: str
@@ -54,6 +55,7 @@ class Delivery:
     source: str
     position: tuple[str, Any] | None = None
     layout: dict[str, Any] | Exception | None = None
+    reading: TextReading | None = None
     future: Future[dict[str, Any]] = field(default_factory=Future)
 
 
@@ -138,7 +140,7 @@ class ModelShelf:
         if mine.digest != digest:
             where = f"version {version} is in use since a switch, not the one of the configuration"
             log.info("%s: %s", record.name, where)
-        make = self._maker(store, mine, options)
+        make = self.maker(store, mine, options)
         settings = make().settings()
         if version == record.version and settings == record.settings:
             return make
@@ -169,7 +171,7 @@ class ModelShelf:
             raise RefusedError(f"{record.name} has no model version {version}{known}.", 409)
         if version == record.version:
             raise RefusedError(f"{record.name}: version {version} is in use already.", 409)
-        make = self._maker(store, mine[version], options)
+        make = self.maker(store, mine[version], options)
         scorer = make()
         gone, new = _columns(old), _columns(scorer)
         if set(gone) != set(new) and new and not other_columns:
@@ -182,7 +184,8 @@ class ModelShelf:
         store.use_model(record, version, scorer.settings(), time.time())
         return make
 
-    def _maker(self, store: Store, version: ModelVersion, options: WatchOptions) -> Callable[[], Scorer]:
+    def maker(self, store: Store, version: ModelVersion, options: WatchOptions) -> Callable[[], Scorer]:
+        """Return what makes the scorers of a version."""
         key = (version.digest, repr(options.threshold))
         if key not in self._makers:
             if not version.source:
@@ -317,7 +320,8 @@ class Runtime(ABC):
             for at, reason in failed.items():
                 text = asset.row_text(batch, at - places.start)
                 work.quarantined.append((record.name, source, text, reason))
-            faults = [*batch.faults, *(asset.fault(batch, at - places.start, why[at]) for at in sorted(why))]
+            before = 0 if delivery is None or delivery.reading is None else delivery.reading.rows
+            faults = [*batch.faults, *(asset.fault(batch, at - places.start, why[at], before) for at in sorted(why))]
             record.counts["malformed"] += len(faults) + batch.further_faults - len(failed)
             taken = len(places) - len(why)
             last_row += taken

@@ -15,8 +15,9 @@ import shutil
 import sqlite3
 import threading
 import time
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
@@ -26,7 +27,7 @@ from typing import Any
 from penstock._messages import counted, duration_in_words
 from penstock._parameters import ParameterError
 from penstock.explain import REASONS, Label
-from penstock.io import InputError, open_feed
+from penstock.io import Batch, InputError, open_feed
 from penstock.live.alarm_records import Alarm, Change, Event, Notification, RefusedError, RowVerdict, label_alarm
 from penstock.live.assets import MOST_FAULTS, Asset, Book, ScoredBatch, known_labels
 from penstock.live.options import AssetOptions, ServeOptions, WatchOptions
@@ -36,9 +37,11 @@ from penstock.live.store import AssetRecord, Store, StoreFullError
 from penstock.storage import StorageError
 
 log = logging.getLogger("penstock.serve")
-_MOST_JOBS = 256  # deliveries and actions in one cycle
-_MOST_BYTES = 2_000_000  # of deliveries in one cycle, which others wait for
-_MOST_WAITING = 2000  # more are refused: the client sends them again later
+_MOST_TASKS = 20  # of people, in one cycle
+_CYCLE_SECONDS = 0.2  # of rows, about, in one cycle: those of other assets come next
+_MOST_WAITING = 2000  # deliveries and actions; more are refused: the client sends them again later
+_SHARE = 0.25  # of the bytes that may wait, for one asset
+_UNREAD_SECONDS = 0.25  # between looks at a file whose layout is not known
 _LONGEST_CYCLE = 10.0  # seconds; then something is wrong
 _FIRST_PAUSE, _LONGEST_PAUSE = 60.0, 3600.0  # seconds for which an asset that fails is left alone
 _MANY_UNREAD = 20  # malformed lines, one after the other: then it is not the lines
@@ -48,7 +51,7 @@ _QUIET = 3600.0  # seconds after which a row that could not be scored is no prob
 _LONGEST_TEXT = 10_000  # characters of a row that is kept
 _MOST_DIGESTS = 250  # of messages that a broker may send again
 _POLL = 0.02  # seconds between looks at files that do not grow
-_CLEANING_SECONDS = 60.0
+_CLEANING_SECONDS, _CLEANING_PIECE = 60.0, 0.02
 _CLOCK_JUMP, _CLOCK_TRUST = 3600.0, 86_400.0  # seconds: after a jump of the clock nothing is removed for so long
 _DISK_SECONDS = 5.0
 _NOTICE_SECONDS = 300.0  # at least, between two messages that the same thing has failed
@@ -65,6 +68,27 @@ class ServiceProblem:
     id: str
     text: str
     since: float
+
+
+class Claim:
+    """Bytes that wait for an asset, from when they are read from a client until their rows are committed."""
+
+    def __init__(self, service: Service, asset: str) -> None:
+        self._service, self._asset, self._size = service, asset, 0
+        self._is_over = False
+        self._lock = threading.Lock()
+
+    def resize(self, size: int) -> None:
+        """Claim so many bytes instead; a `RefusedError` if there are too many."""
+        with self._lock:
+            if not self._is_over:
+                self._service.count_bytes(self._asset, size - self._size)
+                self._size = size
+
+    def release(self) -> None:
+        """Give all of them back, for good."""
+        self.resize(0)
+        self._is_over = True
 
 
 @dataclass
@@ -89,8 +113,14 @@ class Service(Runtime):
         self.problems: dict[str, ServiceProblem] = {}
         self._told: dict[str, tuple[ServiceProblem | None, float]] = {}  # messages on problems: None if it is over
         self.listeners: list[Callable[[dict[str, Any]], None]] = []
-        self._jobs: queue.Queue[Delivery | CycleTask] = queue.Queue(_MOST_WAITING)
-        self._claimed = 0  # bytes that wait
+        self._jobs: queue.Queue[Delivery | CycleTask] = queue.Queue()
+        self._deliveries: dict[str, deque[Delivery]] = {name: deque() for name in options.assets}  # by asset, in order
+        self._tasks: deque[CycleTask] = deque()
+        self._turns = deque(options.assets)  # the asset whose rows are read first, and those after it
+        self._learning: dict[str, Future[Batch | None]] = {}  # assets whose file is being looked at
+        self._learner = ThreadPoolExecutor(1, "penstock layouts")
+        self._next_looks: dict[str, float] = {}
+        self._claimed: Counter[str] = Counter()  # bytes that wait, by asset
         self._claims = threading.Lock()
         self._pauses: dict[str, _Pause] = {}
         self._must_load = False
@@ -98,6 +128,7 @@ class Service(Runtime):
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="penstock scoring", daemon=True)
         self._next_cleaning = self._next_disk_check = 0.0
+        self._to_clean: deque[int] = deque()  # assets
         self._clock_offset = time.time() - time.monotonic()
         try:
             self._load()
@@ -121,6 +152,8 @@ class Service(Runtime):
                 "The service is ended in the middle of its work (%s): it is done again after a start", self._place
             )
             return
+        self._await_learner(self.options.assets)
+        self._learner.shutdown()
         for asset in self.assets.values():
             asset.close()
         self.store.close()
@@ -131,37 +164,41 @@ class Service(Runtime):
             raise RefusedError(f"There is no asset {name!r:.80}.", 404)
         return self.assets[name]
 
-    def deliver(self, delivery: Delivery) -> Future[dict[str, Any]]:
-        """Take in rows; the future has the answer when they are committed, or a `RefusedError`."""
-        asset = self.asset(delivery.asset)
-        if "disk" in self.problems:
-            raise RefusedError(self.problems["disk"].text, 507)
-        release = self.claim(len(delivery.lines))
-        delivery.future.add_done_callback(lambda _: release())
+    def deliver(self, delivery: Delivery, claim: Claim | None = None) -> Future[dict[str, Any]]:
+        """Take in rows; the future has the answer when they are committed, or a `RefusedError`.
+
+        claim : what was claimed for them; it is given back with the answer.
+        """
+        claim = claim or self.claim(delivery.asset, 0)
+        delivery.future.add_done_callback(lambda _: claim.release())
         try:
-            delivery.layout = asset.learn_layout(delivery.lines, delivery.source)
-        except Exception as error:  # whatever a text does to the parser: it is answered in turn
-            delivery.layout = error
-        try:
+            asset = self.asset(delivery.asset)
+            if "disk" in self.problems:
+                raise RefusedError(self.problems["disk"].text, 507)
+            claim.resize(len(delivery.lines))
+            try:
+                delivery.layout = asset.learn_layout(delivery.lines, delivery.source)
+            except Exception as error:  # whatever a text does to the parser: it is answered in turn
+                delivery.layout = error
             return self._put(delivery)
         except RefusedError:
-            release()
+            claim.release()
             raise
 
-    def claim(self, size: int) -> Callable[[], None]:
-        """Count bytes that wait; a `RefusedError` if there are too many. Call what is returned when they do not."""
-        most = round(1e6 * self.options.max_waiting)
+    def claim(self, asset: str, size: int) -> Claim:
+        """Count bytes that wait for an asset; a `RefusedError` if there are too many."""
+        found = Claim(self, asset)
+        found.resize(size)
+        return found
+
+    def count_bytes(self, asset: str, more: int) -> None:
+        """Count more bytes that wait for an asset, or fewer: its share is bounded, so that there is room for others."""
+        most = 1e6 * self.options.max_waiting
         with self._claims:
-            if self._claimed and self._claimed + size > most:
+            mine, every = self._claimed[asset], self._claimed.total()
+            if more > 0 and ((mine and mine + more > _SHARE * most) or (every and every + more > most)):
                 raise RefusedError("Too much is waiting to be scored (--max-waiting). Send it again in a second.", 429)
-            self._claimed += size
-        left = [size]  # which is given back once
-
-        def release() -> None:
-            with self._claims:
-                self._claimed -= left.pop() if left else 0
-
-        return release
+            self._claimed[asset] += more
 
     def stuck(self) -> str:
         """Say what the thread has been doing for far too long; "" if it works."""
@@ -192,6 +229,14 @@ class Service(Runtime):
     def withdraw_label(self, identity: str, who: str) -> Future[None]:
         """Take back a label."""
         return self._put(CycleTask(partial(self._withdraw, identity, who)))
+
+    def read_model(self, asset: str, version: int | None) -> None:
+        """Read a model that is to be used, in the thread of who asks for it: it may take a while."""
+        record = self.asset(asset).record
+        versions = self.store.models(record.id)
+        wanted = versions[record.version].before if version is None else version
+        with suppress(Exception):  # using it will say what is wrong
+            self._shelf.maker(self.store, versions[wanted or 0], self._options_of(asset))
 
     def use_model(
         self, asset: str, version: int | None, who: str, *, other_columns: bool = False
@@ -225,7 +270,7 @@ class Service(Runtime):
     @property
     def waiting(self) -> int:
         """How many deliveries and actions wait for the thread."""
-        return self._jobs.qsize()
+        return self._jobs.qsize() + len(self._tasks) + sum(map(len, self._deliveries.values()))
 
     @property
     def alive(self) -> bool:
@@ -255,16 +300,16 @@ class Service(Runtime):
     def _put(self, job: Delivery | CycleTask) -> Future[Any]:
         if self._stopping.is_set():
             raise RefusedError("The service is being stopped.", 503)
-        try:
-            self._jobs.put_nowait(job)
-        except queue.Full:
-            raise RefusedError("Too much is waiting to be scored. Send it again in a second.", 503) from None
+        if self.waiting >= _MOST_WAITING:
+            raise RefusedError("Too much is waiting to be scored. Send it again in a second.", 503)
+        self._jobs.put(job)
         return job.future
 
     # Loading, at the start and after a failed transaction.
 
     def _load(self) -> None:
         """Bring all assets and alarms to where the store is."""
+        self._await_learner(self.options.assets)
         for asset in self.assets.values():
             asset.close()
         for options in self.options.assets.values():
@@ -324,8 +369,13 @@ class Service(Runtime):
                 feed.close()
             raise
 
+    def _await_learner(self, names: Iterable[str]) -> None:
+        """Return when nobody looks at the files of these assets any more; what was found out is found out again."""
+        wait([self._learning.pop(name) for name in names if name in self._learning])
+
     def _reopen(self, name: str) -> None:
         """Bring an asset alone to where the store is; its alarms stay."""
+        self._await_learner([name])
         asset = self.assets[name]
         asset.close()
         reopened = self._open_asset(name, self.options.assets[name])
@@ -380,9 +430,11 @@ class Service(Runtime):
                 self._cycle_began = math.inf
         with suppress(StoreFullError), self.store.transaction():
             self._save_states(self.assets, every=True)
-        with suppress(queue.Empty):
-            while True:
-                self._jobs.get_nowait().future.set_exception(RefusedError("The service is being stopped.", 503))
+        self._collect(0.0)
+        futures: list[Future[Any]] = [task.future for task in self._tasks]
+        futures += [each.future for waiting in self._deliveries.values() for each in waiting]
+        for future in [each for each in futures if not each.done()]:
+            future.set_exception(RefusedError("The service is being stopped.", 503))
 
     def _cycle(self) -> None:
         """Do all that is there to do, in one transaction."""
@@ -396,7 +448,8 @@ class Service(Runtime):
         try:
             self._gather(work)
             due = any(book.is_due() for book in self._books.values())
-            if not (work.read or work.jobs or due or notices or time.monotonic() >= self._next_cleaning):
+            some = work.read or work.jobs or work.answers or due or notices
+            if not (some or self._to_clean or time.monotonic() >= self._next_cleaning):
                 return
             with self.store.transaction():
                 self._write_notices(notices)
@@ -418,6 +471,8 @@ class Service(Runtime):
         self.commits += 1
         self.last_commit = time.time()
         for future, answer in work.answers:
+            if future.done():  # by a failure of its asset, after it was read
+                continue
             if isinstance(answer, Exception):
                 future.set_exception(answer)
             else:
@@ -426,74 +481,142 @@ class Service(Runtime):
             self._tell(work.read, events)
 
     def _gather(self, work: CycleWork) -> None:
-        """Take what has come: rows of files, deliveries, actions."""
-        blocked = "disk" in self.problems
+        """Take what has come: actions, and rows of files and deliveries."""
         work.jobs += self._wanted_switches()  # first: rows are read by the models that are wanted
-        for name in self.assets if not blocked and not work.jobs else ():
-            self._place = f"reading the file of {name}"
-            try:
-                rows = None if self._is_paused(name) else self.assets[name].read_file()
-            except Exception as error:  # a problem of this asset alone
-                self.assets[name].close()
-                self._pause(name, error)
-                continue
-            if rows is not None:
-                work.read[name] = [(None, rows)]
+        self._collect(0.0)
+        if not work.jobs:
+            self._read_in_turn(work)
         self._cycle_began = time.monotonic()  # waiting for something to do takes no time
-        size = 0
-        with suppress(queue.Empty):
-            is_idle = not (work.read or work.jobs)
-            work.jobs.append(self._jobs.get(timeout=_POLL) if is_idle else self._jobs.get_nowait())
-            while len(work.jobs) < _MOST_JOBS and size < _MOST_BYTES:
-                size += len(work.jobs[-1].lines) if isinstance(work.jobs[-1], Delivery) else 0
-                work.jobs.append(self._jobs.get_nowait())
-        for job in work.jobs:
-            if isinstance(job, Delivery) and blocked:
-                work.answers.append((job.future, RefusedError(self.problems["disk"].text, 507)))
-            elif isinstance(job, Delivery) and self._is_paused(job.asset):
-                work.answers.append((job.future, RefusedError(self._pauses[job.asset].reason, 503)))
-            elif isinstance(job, Delivery):
-                self._place = f"reading rows for {job.asset}"
-                self._receive(job, work)
+        if not (work.read or work.jobs or work.answers or self._tasks) and self._collect(_POLL):
+            self._read_in_turn(work)
+        work.jobs += [self._tasks.popleft() for _ in range(min(len(self._tasks), _MOST_TASKS))]
 
-    def _receive(self, delivery: Delivery, work: CycleWork) -> None:
-        """Read the rows of a delivery, unless they came before."""
-        asset, position = self.assets[delivery.asset], None
+    def _collect(self, seconds: float) -> bool:
+        """Take over what other threads have brought, after a wait if there is nothing; return whether there is any."""
+        with suppress(queue.Empty):
+            job = self._jobs.get(timeout=seconds) if seconds else self._jobs.get_nowait()
+            while True:
+                if isinstance(job, Delivery):
+                    self._deliveries[job.asset].append(job)
+                else:
+                    self._tasks.append(job)
+                job = self._jobs.get_nowait()
+        return bool(self._tasks) or any(self._deliveries.values())
+
+    def _read_in_turn(self, work: CycleWork) -> None:
+        """Read rows of one asset after the other, a piece of each, until there is enough to do in this cycle."""
+        seconds = 0.0
+        for _ in range(len(self._turns)):
+            if seconds >= _CYCLE_SECONDS:
+                return
+            name = self._turns[0]
+            self._turns.rotate(-1)
+            refusal = None
+            if "disk" in self.problems:
+                refusal = RefusedError(self.problems["disk"].text, 507)
+            elif self._is_paused(name):
+                refusal = RefusedError(self._pauses[name].reason, 503)
+            if refusal is not None:
+                work.answers += [(each.future, refusal) for each in self._deliveries[name]]
+                self._deliveries[name].clear()
+                continue
+            room = self.assets[name].room
+            room -= self._read_file(name, work, room)
+            if name not in self._learning:
+                self._read_deliveries(name, work, room)
+            if work.read.get(name):
+                lines = sum(len(batch.lines) + len(batch.faults) for _, batch in work.read[name])
+                seconds += lines * self.assets[name].line_seconds
+
+    def _read_file(self, name: str, work: CycleWork, at_most: int) -> int:
+        """Read rows of an asset's file, and return how many; its layout is found out in another thread."""
+        asset = self.assets[name]
+        if asset.source is None or work.read.get(name):
+            return 0
+        self._place = f"reading the file of {name}"
+        try:
+            if asset.source.columns is not None and name not in self._learning:
+                with asset.timed():
+                    rows = asset.read_file(at_most)
+            elif name in self._learning and self._learning[name].done():
+                rows = self._learning.pop(name).result()
+            elif name in self._learning or time.monotonic() < self._next_looks.get(name, 0.0):
+                return 0
+            else:
+                self._next_looks[name] = time.monotonic() + _UNREAD_SECONDS
+                self._learning[name] = self._learner.submit(asset.read_file, at_most)
+                return 0
+        except Exception as error:  # a problem of this asset alone
+            asset.close()
+            self._pause(name, error)
+            return 0
+        if rows is None:
+            return 0
+        work.read[name] = [(None, rows)]
+        return len(rows.lines)
+
+    def _read_deliveries(self, name: str, work: CycleWork, at_most: int) -> None:
+        """Read rows that were delivered for an asset, in order, from so many lines or the first delivery."""
+        waiting = self._deliveries[name]
+        while waiting and at_most > 0:
+            delivery = waiting[0]
+            if delivery.future.done():  # it has failed with its asset or its cycle
+                waiting.popleft()
+                continue
+            self._place = f"reading rows for {name}"
+            with self.assets[name].timed():
+                at_most -= self._receive(delivery, work, at_most)
+            if delivery.reading is None or delivery.reading.source.ended:
+                waiting.popleft()
+            else:
+                break  # the rest of it comes next
+
+    def _receive(self, delivery: Delivery, work: CycleWork, at_most: int) -> int:
+        """Read a piece of a delivery, unless it came before; return how many lines that took."""
+        asset, name, position = self.assets[delivery.asset], delivery.asset, None
+        work.jobs.append(delivery)
         try:
             if delivery.position is not None:
                 position = _next_position(delivery.position, asset.positions.get(delivery.source))
                 if position is None:
                     answer = {"accepted": 0, "duplicate": True, "row": asset.record.rows}
                     work.answers.append((delivery.future, answer))
-                    return
+                    return 1
             if isinstance(delivery.layout, Exception):
                 raise delivery.layout
-            rows = asset.read_lines(delivery.lines, delivery.source, delivery.layout)
+            reading = delivery.reading
+            if reading is None or reading.asset is not asset:  # it is new, or the asset was opened again
+                reading = asset.begin_text(delivery.lines, delivery.source, delivery.layout)
+            rows = asset.read_text(reading, at_most)
         except RefusedError as error:
             work.answers.append((delivery.future, error))
-            return
         except InputError as error:
             asset.record.counts["malformed"] += 1
-            work.read.setdefault(delivery.asset, [])  # so that it is saved
+            work.read.setdefault(name, [])  # so that it is saved
             work.answers.append((delivery.future, RefusedError(str(error))))
-            return
         except Exception as error:  # whatever a text does to the parser
-            log.exception("%s: a text could not be read", delivery.asset)
+            log.exception("%s: a text could not be read", name)
             text = delivery.lines[:_LONGEST_TEXT].decode("utf-8", errors="replace")
-            work.quarantined.append((delivery.asset, delivery.source, text, f"{type(error).__name__}: {error}"[:300]))
-            work.read.setdefault(delivery.asset, [])
+            work.quarantined.append((name, delivery.source, text, f"{type(error).__name__}: {error}"[:300]))
+            work.read.setdefault(name, [])
             work.answers.append(
                 (delivery.future, RefusedError("These rows could not be read; they were set aside.", 422))
             )
-            return
-        if position is not None:
-            for source, place in asset.note_position(delivery.source, position).items():
-                work.positions[delivery.asset, source] = place
-        work.read.setdefault(delivery.asset, []).append((delivery, rows))
+        else:
+            delivery.reading = reading
+            if position is not None and reading.source.ended:
+                for source, place in asset.note_position(delivery.source, position).items():
+                    work.positions[name, source] = place
+            work.read.setdefault(name, []).append((delivery, rows))
+            return max(1, len(rows.lines) + len(rows.faults) + rows.readings)
+        delivery.reading = None
+        return 1
 
     def _score(self, asset: Asset, work: CycleWork, now: float) -> list[Event]:
+        lines = sum(len(batch.lines) + len(batch.faults) for _, batch in work.read[asset.record.name])
         try:
-            return super()._score(asset, work, now)
+            with asset.timed(lines):
+                return super()._score(asset, work, now)
         except (StorageError, sqlite3.Error):
             raise
         except Exception as error:  # in the middle of it: the whole cycle is done again, without this asset
@@ -521,9 +644,17 @@ class Service(Runtime):
         if part.delivery is None or not part.delivery.source.startswith("http "):  # clients over HTTP are answered
             self._note_unread(asset, part, count)
         if part.delivery is not None:
-            shown = [{"line": fault.line, "reason": fault.reason} for fault in faults[:MOST_FAULTS]]
-            answer = {"accepted": part.batch.readings or part.taken, "duplicate": False, "row": part.last_row}
-            work.answers.append((part.delivery.future, {**answer, "malformed": count, "faults": shown}))
+            reading = part.delivery.reading
+            assert reading is not None
+            reading.rows += len(part.batch.lines)
+            reading.accepted += part.batch.readings or part.taken
+            reading.malformed += count
+            reading.faults += faults[: MOST_FAULTS - len(reading.faults)]
+            asset.note_part(reading, part.delivery.lines, part.delivery.source)
+            if reading.source.ended:
+                shown = [{"line": fault.line, "reason": fault.reason} for fault in reading.faults]
+                answer = {"accepted": reading.accepted, "duplicate": False, "row": part.last_row}
+                work.answers.append((part.delivery.future, {**answer, "malformed": reading.malformed, "faults": shown}))
         elif faults:
             log.warning("%s: %d malformed lines; the first: %s", asset.record.name, count, faults[0])
 
@@ -660,6 +791,7 @@ class Service(Runtime):
         self, asset: Asset, record: AssetRecord, options: WatchOptions, make: Callable[[], Scorer]
     ) -> Asset:
         name = record.name
+        self._await_learner([name])
         if asset.source is None:  # its file may have been closed
             switched = self._asset_at(record, self.options.assets[name], make)
         else:
@@ -676,11 +808,16 @@ class Service(Runtime):
         return events, None
 
     def _save_labels(self, labels: Iterable[Label]) -> list[Event]:
-        """Write labels, and return what the alarms say to them."""
+        """Write labels, and return what the alarms of the assets that they are about say to them."""
+        books: dict[Book, None] = {}
         for label in labels:
             self._labels[label.id] = label
             self.store.save_label(label.id, label.as_dict())
-        return [event for book in self._books.values() for event in self._tell_labels(book)]
+            about = label.asset.partition("/")[0]
+            books |= {
+                each.book: None for name, each in self.assets.items() if name.partition("/")[0] == about or not about
+            }
+        return [event for book in books for event in self._tell_labels(book)]
 
     def _write_events(self, events: Iterable[Event]) -> None:
         """Write changes and alarms, and put notifications into the outbox."""
@@ -735,17 +872,20 @@ class Service(Runtime):
         for name in work.read:
             self.assets[name].save_positions(self.store)
         self._save_states(work.read)
-        if time.monotonic() >= self._next_cleaning:
-            self._clean(now)
+        self._clean(now)
 
     def _clean(self, now: float) -> None:
-        """Remove what is old; by a clock that has just jumped, what is new could be."""
-        offset = time.time() - time.monotonic()
-        jumped = abs(offset - self._clock_offset) > _CLOCK_JUMP
-        self._clock_offset = offset
-        if not jumped:
-            self.store.remove_old(now, self.options.keep_readings, self.options.keep_verdicts)
-        self._next_cleaning = time.monotonic() + (_CLOCK_TRUST if jumped else _CLEANING_SECONDS)
+        """Remove what is old, of some assets at a time; by a clock that has just jumped, what is new could be."""
+        if time.monotonic() >= self._next_cleaning:
+            offset = time.time() - time.monotonic()
+            jumped = abs(offset - self._clock_offset) > _CLOCK_JUMP
+            self._clock_offset = offset
+            self._to_clean = deque([] if jumped else self.store.asset_ids())
+            self._next_cleaning = time.monotonic() + (_CLOCK_TRUST if jumped else _CLEANING_SECONDS)
+        end = time.monotonic() + _CLEANING_PIECE
+        while self._to_clean and time.monotonic() < end:
+            asset = self._to_clean.popleft()
+            self.store.remove_old(asset, now, self.options.keep_readings, self.options.keep_verdicts)
 
     def _save_states(self, touched: Iterable[str], *, every: bool = False) -> None:
         """Save assets, states that are due (or every one), and the alarms of those and where something happened."""

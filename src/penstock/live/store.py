@@ -427,6 +427,10 @@ class Store:
             return _asset_record(row)
         raise LookupError(f"There is no asset {name!r:.80}.")
 
+    def asset_ids(self) -> list[int]:
+        """Return the ids of all assets that were ever watched."""
+        return [row["id"] for row in self._read("SELECT id FROM assets ORDER BY id")]
+
     def asset_names(self) -> list[str]:
         """Return the names of all assets that were ever watched."""
         return [row["name"] for row in self._read("SELECT name FROM assets ORDER BY id")]
@@ -582,6 +586,13 @@ class Store:
         query = "SELECT coalesce(sum(count), 0) FROM blocks WHERE asset=? AND first + count - 1 > ? AND until >= ?"
         return int(self._read(query, asset, after, since)[0][0])
 
+    def versions(self, asset: int, after: int) -> list[int]:
+        """Return the versions of the model that have scored the rows after this number, in order."""
+        query = (
+            "SELECT version FROM blocks WHERE asset=? AND first + count - 1 > ? GROUP BY version ORDER BY min(first)"
+        )
+        return [row["version"] for row in self._read(query, asset, after)]
+
     def quarantine(self, asset: int, at: float, source: str, text: str, reason: str) -> None:
         """Keep the text of a row that could not be scored, and why."""
         query = "INSERT INTO quarantine(asset, at, source, text, reason) VALUES(?,?,?,?,?)"
@@ -594,23 +605,22 @@ class Store:
         query = "SELECT at, source, text, reason FROM quarantine WHERE asset=? ORDER BY number DESC"
         return [dict(row) for row in self._read(query, asset)]
 
-    def remove_old(self, now: float, reading_days: float, verdict_days: float, most: int = 100) -> int:
-        """Remove what is older than so many days; at most so many blocks of an asset at once.
+    def remove_old(self, asset: int, now: float, reading_days: float, verdict_days: float, most: int = 100) -> int:
+        """Remove what is older than so many days of an asset, at most so many blocks at once; return how many.
 
         Readings from which a model state is still to be computed again stay.
         """
         oldest = "SELECT first FROM blocks WHERE asset=?{} ORDER BY first LIMIT ?"
-        where = "WHERE asset=? AND received < ? AND first + count - 1 <= ? AND first IN ({})"
-        of_readings = where.format(oldest.format(" AND readings IS NOT NULL"))
+        state_row = "(SELECT state_row FROM assets WHERE id=?)"
+        where = f"WHERE asset=? AND received < ? AND first + count - 1 <= {state_row} AND first IN ({{}})"
         forget = "UPDATE blocks SET readings=NULL, texts=NULL, readings_seal=NULL"
+        of_readings = where.format(oldest.format(" AND readings IS NOT NULL"))
         removed = 0
-        for asset, state_row in self._write("SELECT id, state_row FROM assets").fetchall():
-            for query, days in (
-                (f"{forget} {of_readings}", reading_days),
-                (f"DELETE FROM blocks {where.format(oldest.format(''))}", verdict_days),
-            ):
-                values = (asset, now - days * 86400, state_row, asset, most)
-                removed += self._write(query, *values).rowcount
+        for query, days in (
+            (f"{forget} {of_readings}", reading_days),
+            (f"DELETE FROM blocks {where.format(oldest.format(''))}", verdict_days),
+        ):
+            removed += self._write(query, asset, now - days * 86400, asset, asset, most).rowcount
         return removed
 
     # Alarms, labels, the audit log.
@@ -642,10 +652,11 @@ class Store:
             return {**json.loads(row["record"]), "open": bool(row["open"])}
         raise LookupError(f"There is no alarm {identity!r:.80}.")
 
-    def changes(self, alarm: str | None = None, *, since: float = 0.0) -> list[dict[str, Any]]:
-        """Return changes in order, of one alarm or of all."""
+    def changes(self, alarm: str | None = None, *, since: float = 0.0, most: int = 1_000_000) -> list[dict[str, Any]]:
+        """Return changes in order, of one alarm or of all; the last ones, if there are more than so many."""
         where, values = ("at >= ?", [since]) if alarm is None else ("alarm=? AND at >= ?", [alarm, since])
-        return _records(self._sealed(f"SELECT * FROM changes WHERE {where} ORDER BY number", *values))
+        found = self._sealed(f"SELECT * FROM changes WHERE {where} ORDER BY number DESC LIMIT ?", *values, most)
+        return _records(reversed(found))
 
     def changes_after(self, number: int, most: int = 20_000) -> tuple[int, list[dict[str, Any]]]:
         """Return changes after this number in the order in which they were written, the last ones, and the last number.

@@ -14,11 +14,12 @@ import logging
 import math
 import os
 import socket
+import sys
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from importlib import resources
 from types import FrameType
@@ -54,6 +55,7 @@ _HEADERS = {
     "cache-control": "no-store",
 }
 COMMAND_HEADER = "penstock-command"
+_TURN_SECONDS = 0.0005  # of a thread that works, until one that waits for it has its turn
 _MOST_BUCKETS = 10_000
 _SLOWEST_READER = 1000.0  # bytes a second
 _MOST_LISTENERS = 500
@@ -305,6 +307,11 @@ def error_response(error: Exception, scope: Scope) -> Response:
     return PlainJson({"error": text}, status, headers)
 
 
+def as_response(answer: Any) -> Response:
+    """Return an answer as it is sent: plain data as JSON."""
+    return answer if isinstance(answer, Response) else PlainJson(answer)
+
+
 def create_app(api: Api, options: ServeOptions, limits: Limits) -> ASGIApp:
     """Return the web application on a service."""
 
@@ -319,9 +326,10 @@ def create_app(api: Api, options: ServeOptions, limits: Limits) -> ASGIApp:
                 if each.fields and COMMAND_HEADER not in request.headers:
                     raise RefusedError("A command needs the header Penstock-Command: 1.", 403)
                 request.scope["given"] = await each.given(request)
-                is_coroutine = inspect.iscoroutinefunction(each.run)
-                answer = await (each.run(api, request) if is_coroutine else run_in_threadpool(each.run, api, request))
-                return answer if callable(answer) else PlainJson(answer)
+                if inspect.iscoroutinefunction(each.run):
+                    return as_response(await each.run(api, request))
+                async with api.few if each.is_long else nullcontext():
+                    return await run_in_threadpool(lambda: as_response(each.run(api, request)))
             except Exception as error:
                 return error_response(error, request.scope)
 
@@ -514,6 +522,7 @@ class LiveServer:
 
     def run(self, stopped: Callable[[], bool] = lambda: False) -> None:
         """Serve until a signal ends it; `stopped` says whether one came already."""
+        sys.setswitchinterval(_TURN_SECONDS)
         self._server.stopped = stopped
         self._start()
         try:
