@@ -466,3 +466,59 @@ def test_a_new_model_begins_anew_and_is_in_the_audit_log(tmp_path):
         service.deliver(Delivery("unit1", csv_of(LIVE[50:60]).encode(), "test")).result()
         assert [each["action"] for each in service.store.audit()] == ["new model"]
         assert verdict_records(service, "unit1")[-1]["threshold"] == 1.0
+
+
+# What people do comes once, however often the request does.
+
+
+def commanded(client, key, path, **body):
+    headers = {"content-type": "application/json", "penstock-command": "1", "idempotency-key": key}
+    return client("POST", f"/api/v1/{path}", json.dumps({"name": "Ada", **body}), headers)
+
+
+def test_a_command_that_is_sent_again_is_done_once_and_answered_again(tmp_path):
+    commands = {
+        "alarms/unit1-1/comment": {"comment": "seen"},
+        "alarms/unit1-1/acknowledge": {"reason": "fault", "comment": "pump"},
+        "alarms/unit1-1/label": {"reason": "maintenance"},
+        "silences": {"pattern": "unit*", "hours": 1},
+        "labels/unit1-1~1/withdraw": {},
+    }
+    with LiveServer(options(tmp_path)) as server:
+        client = Client(server.url)
+        client.samples(csv_of(rows()[600:760]))
+        first = {
+            path: commanded(client, f"key-of-{n}", path, **body) for n, (path, body) in enumerate(commands.items())
+        }
+        assert {path: status for path, (status, _) in first.items()} == {
+            **dict.fromkeys(commands, 200), "labels/unit1-1~1/withdraw": 404}  # fmt: skip
+        before = [client.get(path) for path in ("audit", "labels", "alarms/unit1-1", "silences")]
+    with LiveServer(options(tmp_path)) as server:  # also after an end in between
+        client = Client(server.url)
+        for number, (path, body) in enumerate(commands.items()):
+            assert commanded(client, f"key-of-{number}", path, **body) == first[path]
+        assert [client.get(path) for path in ("audit", "labels", "alarms/unit1-1", "silences")] == before
+        assert commanded(client, "key-of-0", "alarms/unit1-1/comment", comment="other")[0] == 422
+        assert commanded(client, "x", "alarms/unit1-1/comment", comment="other")[0] == 400
+        assert commanded(client, "key-of-0", "alarms/unit1-1/comment", name="Bo", comment="seen")[0] == 200
+        assert len(client.get("audit")) == len(before[0]) + 1
+
+
+def test_a_command_whose_transaction_fails_is_done_when_it_comes_again(tmp_path, monkeypatch):
+    with LiveServer(options(tmp_path)) as server:
+        client, plain = Client(server.url), Store.add_answer
+        client.samples(csv_of(rows()[600:760]))
+        before = len(client.get("audit"))
+
+        def fail(self, *given):
+            plain(self, *given)
+            raise OSError("cut off")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Store, "add_answer", fail)
+            assert commanded(client, "key-of-1", "alarms/unit1-1/comment", comment="seen")[0] == 500
+        assert len(client.get("audit")) == before
+        assert commanded(client, "key-of-1", "alarms/unit1-1/comment", comment="seen")[0] == 200
+        assert commanded(client, "key-of-1", "alarms/unit1-1/comment", comment="seen")[0] == 200
+        assert len(client.get("audit")) == before + 1
+        assert client.get("status")["waiting_bytes"] == 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
+import hashlib
 import json
 import math
 import re
@@ -58,7 +59,7 @@ _STAMP = "%Y-%m-%dT%H:%M:%S.%f+00:00"  # the same in all pieces of an export
 _PIECE_ITEMS = 200  # of a list in an answer that are written at once
 _PIECE_ROWS = 2_000  # of an export that are made at once
 _SHORT_BODY = 100_000  # bytes that are read without a thread of their own
-_LONGEST_COMMAND = 100_000  # bytes
+_LONGEST_COMMAND = 20_000  # bytes
 _MOST_CHANGES = 1_000  # of an alarm that are shown, the last ones
 _PLAIN_TEXT = r"^[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]*$"  # of the description; what cannot be shown is refused
 _LAST_DAY = 29_585  # the end of 2050, in days since 1970
@@ -290,7 +291,10 @@ class Api:
         service = self.service
         return {
             "version": penstock.__version__,
-            **{name: getattr(service, name) for name in ("started", "commits", "last_commit", "waiting")},
+            **{
+                name: getattr(service, name)
+                for name in ("started", "commits", "last_commit", "waiting", "waiting_bytes")
+            },
             "now": time.time(),
             "messages_waiting": self.store.count_waiting(),
             "listeners": self.hub.count,
@@ -550,33 +554,45 @@ class Api:
         if action in ENGINEER_ACTIONS and request.scope["role"] != "engineer":
             raise RefusedError(f"Only an engineer may do this ({action}).", 403)
         said = {name: given[name] for name in ("reason", "comment", "hours")}
-        return await asyncio.wrap_future(self.service.act(action, request.path_params["alarm"], _who(request), **said))
+        return await asyncio.wrap_future(
+            self.service.act(action, request.path_params["alarm"], _who(request), request=_command(request), **said)
+        )
 
     async def silence(self, request: Request) -> list[dict[str, Any]]:
         given = request.scope["given"]
-        silenced = self.service.silence(given["pattern"], _who(request), given["hours"], given["reason"])
+        silenced = self.service.silence(
+            given["pattern"], _who(request), given["hours"], given["reason"], request=_command(request)
+        )
         return await asyncio.wrap_future(silenced)
 
     def silences(self, request: Request) -> list[dict[str, Any]]:
         return self.service.silences()
 
     async def end_silence(self, request: Request) -> dict[str, Any]:
-        await asyncio.wrap_future(self.service.end_silence(request.path_params["silence"], _who(request)))
+        await asyncio.wrap_future(
+            self.service.end_silence(request.path_params["silence"], _who(request), request=_command(request))
+        )
         return {"ended": request.path_params["silence"]}
 
     async def read_anew(self, request: Request) -> dict[str, Any]:
         asset = self._asset(request)
-        return await asyncio.wrap_future(self.service.read_anew(asset.record.name, _who(request)))
+        return await asyncio.wrap_future(
+            self.service.read_anew(asset.record.name, _who(request), request=_command(request))
+        )
 
     async def withdraw(self, request: Request) -> dict[str, Any]:
-        await asyncio.wrap_future(self.service.withdraw_label(request.path_params["label"], _who(request)))
+        await asyncio.wrap_future(
+            self.service.withdraw_label(request.path_params["label"], _who(request), request=_command(request))
+        )
         return {"withdrawn": request.path_params["label"]}
 
     async def use_model(self, request: Request) -> dict[str, Any]:
         asset, given = self._asset(request), request.scope["given"]
         version, other = given["version"], given["other_columns"]
         await run_in_threadpool(self.service.read_model, asset.record.name, version)
-        switched = self.service.use_model(asset.record.name, version, _who(request), other_columns=other)
+        switched = self.service.use_model(
+            asset.record.name, version, _who(request), other_columns=other, request=_command(request)
+        )
         return await asyncio.wrap_future(switched)
 
     def _asset(self, request: Request) -> Asset:
@@ -702,6 +718,8 @@ def describe() -> dict[str, Any]:
             text = "1: other sites cannot send it"
             header = {"name": "Penstock-Command", "in": "header", "required": True, "description": text}
             given.append({**header, "schema": {"const": "1"}})
+            text = "an id of this command: sent again, it is answered again and not done again"
+            given.append({"name": "Idempotency-Key", "in": "header", "description": text, "schema": {"type": "string"}})
         elif each.body:
             entry["requestBody"] = {"required": True, "content": {str(kind): {} for kind in each.body}}
             texts = {"schema": {"type": "string"}, "in": "header"}
@@ -877,6 +895,17 @@ def _read_fields(body: Mapping[str, Any], fields: Sequence[Parameter]) -> dict[s
     found = {name: each.default for name, each in known.items()}
     found |= {name: known[name].checked(value) for name, value in body.items() if value is not None}
     return {name: " ".join(value.split()) if isinstance(value, str) else value for name, value in found.items()}
+
+
+def _command(request: Request) -> tuple[str, str] | None:
+    """Return by which id a command is known again, and what it is; None for a client that gives it no id."""
+    key = request.headers.get("idempotency-key")
+    if key is None:
+        return None
+    if not re.fullmatch(r"[\w.:-]{8,100}", key):
+        raise RefusedError("Idempotency-Key must be 8 to 100 letters, digits, _ . : or -, other ones each time.")
+    what = {"path": request.url.path, **request.scope["given"]}
+    return f"{_who(request)} {key}", hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
 
 
 def _who(request: Request) -> str:

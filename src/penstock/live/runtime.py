@@ -64,9 +64,11 @@ class CycleTask:
     """Something that a person or a part of the runtime does, inside the transaction of a cycle.
 
     run : gets the time of the cycle; returns what the alarms say to it, and the answer.
+    request : who asks and by which id, and what for: a request that comes again is not done again, but answered again.
     """
 
     run: Callable[[float], tuple[list[Event], Any]]
+    request: tuple[str, str] | None = None
     future: Future[Any] = field(default_factory=Future)
 
 
@@ -284,7 +286,7 @@ class Runtime(ABC):
                 if isinstance(job, CycleTask):
                     answer: Any
                     try:
-                        said, answer = job.run(now)
+                        said, answer = self._act_once(job, now)
                         events += said
                     except (LookupError, ValueError) as error:
                         answer = error
@@ -294,6 +296,20 @@ class Runtime(ABC):
             self._write_events(events)
             self._save(work, now)
         return events
+
+    def _act_once(self, task: CycleTask, now: float) -> tuple[list[Event], Any]:
+        """Do a task; one that was done and committed before, as the request comes again, is answered as it was."""
+        if task.request is None:
+            return task.run(now)
+        identity, command = task.request
+        before = self.store.answered(identity)
+        if before is None:
+            events, answer = task.run(now)
+            self.store.add_answer(identity, now, command, answer)
+            return events, answer
+        if before[0] != command:
+            raise RefusedError("This Idempotency-Key came with another command before.", 422)
+        return [], before[1]
 
     def _score(self, asset: Asset, work: CycleWork, now: float) -> list[Event]:
         """Score the rows of an asset, write them, and return what the alarms say to them."""

@@ -61,6 +61,9 @@ OPERATOR_ACTIONS = ("acknowledge", "confirm", "reset", "shelve", "unshelve", "co
 ENGINEER_ACTIONS = ("suppress", "unsuppress", "out_of_service", "in_service")
 
 
+Request = tuple[str, str] | None  # of a person: see `CycleTask`
+
+
 @dataclass(frozen=True)
 class ServiceProblem:
     """Something that is wrong with the service itself, or with the input of an asset."""
@@ -89,6 +92,12 @@ class Claim:
         """Give all of them back, for good."""
         self.resize(0)
         self._is_over = True
+
+    def __enter__(self) -> Claim:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
 
 
 @dataclass
@@ -192,11 +201,14 @@ class Service(Runtime):
         return found
 
     def count_bytes(self, asset: str, more: int) -> None:
-        """Count more bytes that wait for an asset, or fewer: its share is bounded, so that there is room for others."""
+        """Count more bytes that wait for an asset, or fewer: its share is bounded, so that there is room for others.
+
+        asset : "" are commands of people, who do not wait for room of rows.
+        """
         most = 1e6 * self.options.max_waiting
         with self._claims:
             mine, every = self._claimed[asset], self._claimed.total()
-            if more > 0 and ((mine and mine + more > _SHARE * most) or (every and every + more > most)):
+            if more > 0 and ((mine and mine + more > _SHARE * most) or (asset and every and every + more > most)):
                 raise RefusedError("Too much is waiting to be scored (--max-waiting). Send it again in a second.", 429)
             self._claimed[asset] += more
 
@@ -205,30 +217,35 @@ class Service(Runtime):
         seconds = time.monotonic() - self._cycle_began
         return f"{self._place} has taken {seconds:.0f} s" if seconds > _LONGEST_CYCLE else ""
 
-    def act(self, name: str, alarm: str, who: str, **given: Any) -> Future[dict[str, Any]]:
-        """Carry out an action of `AlarmBook` on an alarm, with `reason`, `comment` and, to shelve it, `hours`."""
-        return self._put(CycleTask(partial(self._act, name, alarm, who, given)))
+    def act(self, name: str, alarm: str, who: str, *, request: Request = None, **given: Any) -> Future[dict[str, Any]]:
+        """Carry out an action of `AlarmBook` on an alarm, with `reason`, `comment` and, to shelve it, `hours`.
 
-    def silence(self, pattern: str, who: str, hours: float, reason: str = "") -> Future[list[dict[str, Any]]]:
+        request : of this and what else people do, see `CycleTask`: done once, however often it comes.
+        """
+        return self._put(CycleTask(partial(self._act, name, alarm, who, given), request))
+
+    def silence(
+        self, pattern: str, who: str, hours: float, reason: str = "", *, request: Request = None
+    ) -> Future[list[dict[str, Any]]]:
         """Send no notifications of assets whose name matches the pattern, for so many hours of the data's time."""
-        return self._put(CycleTask(partial(self._silence, pattern, who, hours, reason)))
+        return self._put(CycleTask(partial(self._silence, pattern, who, hours, reason), request))
 
     def silences(self) -> list[dict[str, Any]]:
         """Return the silences that have not ended."""
         return [each for _, book in sorted(self._books.items()) for each in book.silences()]
 
-    def end_silence(self, identity: str, who: str) -> Future[None]:
+    def end_silence(self, identity: str, who: str, *, request: Request = None) -> Future[None]:
         """End a silence before its time."""
-        return self._put(CycleTask(partial(self._end_silence, identity, who)))
+        return self._put(CycleTask(partial(self._end_silence, identity, who), request))
 
-    def read_anew(self, asset: str, who: str) -> Future[dict[str, Any]]:
+    def read_anew(self, asset: str, who: str, *, request: Request = None) -> Future[dict[str, Any]]:
         """Read the file of an asset from its beginning, with the layout that it has now."""
         self.asset(asset)
-        return self._put(CycleTask(partial(self._read_anew, asset, who)))
+        return self._put(CycleTask(partial(self._read_anew, asset, who), request))
 
-    def withdraw_label(self, identity: str, who: str) -> Future[None]:
+    def withdraw_label(self, identity: str, who: str, *, request: Request = None) -> Future[None]:
         """Take back a label."""
-        return self._put(CycleTask(partial(self._withdraw, identity, who)))
+        return self._put(CycleTask(partial(self._withdraw, identity, who), request))
 
     def read_model(self, asset: str, version: int | None) -> None:
         """Read a model that is to be used, in the thread of who asks for it: it may take a while."""
@@ -239,11 +256,11 @@ class Service(Runtime):
             self._shelf.maker(self.store, versions[wanted or 0], self._options_of(asset))
 
     def use_model(
-        self, asset: str, version: int | None, who: str, *, other_columns: bool = False
+        self, asset: str, version: int | None, who: str, *, other_columns: bool = False, request: Request = None
     ) -> Future[dict[str, Any]]:
         """Score the rows of an asset by another version of its model from now on; None: by the one before."""
         self.asset(asset)
-        return self._put(CycleTask(partial(self._use_model, asset, version, who, other_columns)))
+        return self._put(CycleTask(partial(self._use_model, asset, version, who, other_columns), request))
 
     def post(self, message: dict[str, Any], **marks: Any) -> Future[None]:
         """Put a message into the outbox, for every target; `marks` are kept together with it, for `Store.mark`."""
@@ -271,6 +288,12 @@ class Service(Runtime):
     def waiting(self) -> int:
         """How many deliveries and actions wait for the thread."""
         return self._jobs.qsize() + len(self._tasks) + sum(map(len, self._deliveries.values()))
+
+    @property
+    def waiting_bytes(self) -> int:
+        """How many bytes of requests that is, from the first one that is read of each."""
+        with self._claims:
+            return self._claimed.total()
 
     @property
     def alive(self) -> bool:

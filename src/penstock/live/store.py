@@ -30,7 +30,7 @@ import numpy as np
 from penstock._types import FloatArray, StreamScores
 from penstock.storage import StorageError, lock
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 _APPLICATION = 0x50454E53  # "PENS", in the header of the file
 _IN_USE, _CLOSED = b"in use", b"closed"
 _CHECK_SECONDS = 5.0
@@ -73,6 +73,8 @@ CREATE TABLE outbox(
     UNIQUE(id, target));
 CREATE INDEX outbox_waiting ON outbox(next_try) WHERE delivered IS NULL;
 CREATE TABLE tokens(name TEXT PRIMARY KEY, role TEXT NOT NULL, hash TEXT NOT NULL, created REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE answers(
+    number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, at REAL NOT NULL, command TEXT NOT NULL, answer TEXT NOT NULL);
 CREATE TABLE quarantine(
     number INTEGER PRIMARY KEY, asset INTEGER NOT NULL, at REAL NOT NULL, source TEXT NOT NULL, text TEXT NOT NULL,
     reason TEXT NOT NULL);
@@ -81,6 +83,7 @@ _UNSEALED = ("number", "seal")  # columns that a seal is not of
 _BLOCK_FIELDS = ("asset", "first", "count", "received", "until", "times", "version", "scores", "reasons")
 _READING_FIELDS = ("asset", "first", "readings", "texts")
 _ASSET_FIELDS = ("name", "settings", "configured", "version", "rows", "counts", "newest", "received", "state_row")
+_MOST_ANSWERS = 10_000  # to commands that may come again
 _MOST_QUARANTINED = 1000  # rows of an asset that are kept
 _LONGEST_WAIT = 86_400.0  # seconds: a message that waits for longer was noted by a clock that was wrong
 _ASSETS = (
@@ -704,6 +707,17 @@ class Store:
         rows = self._sealed("SELECT * FROM audit ORDER BY number DESC LIMIT ?", limit)
         plain = [{name: row[name] for name in row.keys() if name != "seal"} for row in rows]  # noqa: SIM118
         return [{**each, "details": json.loads(each["details"])} for each in plain]
+
+    def answered(self, identity: str) -> tuple[str, Any] | None:
+        """Return a command that was done for a request, and its answer; None if there is none."""
+        rows = self._read("SELECT command, answer FROM answers WHERE id=?", identity)
+        return (rows[0]["command"], json.loads(rows[0]["answer"])) if rows else None
+
+    def add_answer(self, identity: str, at: float, command: str, answer: Any) -> None:
+        """Keep the answer to a request; the newest are kept."""
+        query = "INSERT INTO answers(id, at, command, answer) VALUES(?,?,?,?)"
+        self._write(query, identity, at, command, json.dumps(answer))
+        self._write("DELETE FROM answers WHERE number <= (SELECT max(number) FROM answers) - ?", _MOST_ANSWERS)
 
     # The outbox.
 

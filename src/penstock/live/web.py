@@ -325,11 +325,13 @@ def create_app(api: Api, options: ServeOptions, limits: Limits) -> ASGIApp:
                     raise RefusedError(f"This needs the role {each.role}; the token has the role {role}.", 403)
                 if each.fields and COMMAND_HEADER not in request.headers:
                     raise RefusedError("A command needs the header Penstock-Command: 1.", 403)
-                request.scope["given"] = await each.given(request)
-                if inspect.iscoroutinefunction(each.run):
-                    return as_response(await each.run(api, request))
-                async with api.few if each.is_long else nullcontext():
-                    return await run_in_threadpool(lambda: as_response(each.run(api, request)))
+                size = int(request.headers.get("content-length") or 0) if each.fields else 0
+                with api.service.claim("", size):
+                    request.scope["given"] = await each.given(request)
+                    if inspect.iscoroutinefunction(each.run):
+                        return as_response(await each.run(api, request))
+                    async with api.few if each.is_long else nullcontext():
+                        return await run_in_threadpool(lambda: as_response(each.run(api, request)))
             except Exception as error:
                 return error_response(error, request.scope)
 

@@ -30,10 +30,20 @@ async function ask(path, options = {}) {
   return content;
 }
 
-function command(path, body) {
-  return ask(path, {
-    method: "POST", body: JSON.stringify(body), headers: { "content-type": "application/json", "penstock-command": "1" },
-  });
+// A command has an id of its own: where no answer comes, it is sent again, and done once all the same.
+async function command(path, body) {
+  const key = Array.from(crypto.getRandomValues(new Uint32Array(4)), (part) => part.toString(36)).join("-");
+  const own = { "content-type": "application/json", "penstock-command": "1", "idempotency-key": key };
+  const options = { method: "POST", body: JSON.stringify(body), headers: own };
+  for (const pause of [500, 2000, 5000]) {
+    try {
+      return await ask(path, options);
+    } catch (error) {
+      if (!(error instanceof TypeError)) throw error;  // fetch: the connection failed
+      await new Promise((done) => setTimeout(done, pause));
+    }
+  }
+  return ask(path, options);
 }
 
 // Calls a function soon, and at most once in a while.
