@@ -163,23 +163,22 @@ def make_wide_model(folder: Path, n_sensors: int) -> tuple[Path, str]:
     return folder / "wide.penstock", frame.to_csv(index=False, float_format="%.3f")
 
 
-def isolation(folder: Path, model: Path, quick: bool) -> None:
-    """One asset, or one client, asks for as much as it may; another asset brings a row every 20 ms."""
-    wide, text_of_wide = make_wide_model(folder, 60 if quick else 300)
-    many = 4_000 if quick else 20_000
+Load = tuple[str, str, str, str | None, str]  # what it is called, method, address, body and its type
+
+
+def hostile_loads(many: int, text_of_wide: str, grown: Path) -> list[Load]:
+    """Return requests that ask for much, of so many rows; the last one is a file that is there at once."""
     rows = lines(0, many)
     odd = [",".join([row.split(",")[0], *["99.0"] * 8]) for row in rows]
-    grown = folder / "grown.csv"
     grown.write_text("\n".join([HEADER, *lines(0, 5 * many)]))
     columns = [f"c{number}" for number in range(1990)]
     with_all = [dict(zip(["time", *NAMES], row.split(","), strict=True)) for row in rows]
     numbers = [[row.split(",")[0], *map(float, row.split(",")[1:])] for row in rows]
     influx = [f"pump,site=a sensor{n}=5.1 {1767225600 + at}000000000" for at in range(many // 2) for n in range(8)]
-    tables = f'[asset.wide]\nmodel = "{wide}"\n[asset.grown]\nmodel = "{model}"\ninput = "{folder / "late.csv"}"\n'
     samples = "POST", "/api/v1/assets/unit0/samples"
     csv, plain, objects = "text/csv", "text/plain", "application/json"
     history = "/api/v1/assets/unit0"
-    loads: list[tuple[str, str, str, str | None, str]] = [
+    return [
         (f"{many:,} rows", *samples, "\n".join([HEADER, *rows]), csv),
         (f"{many:,} rows that are out", *samples, "\n".join([HEADER, *odd]), csv),
         ("rows of a wide model, all out", "POST", "/api/v1/assets/wide/samples", text_of_wide, csv),
@@ -203,6 +202,13 @@ def isolation(folder: Path, model: Path, quick: bool) -> None:
         ("load of alarms", "GET", "/api/v1/load?days=1000000", None, ""),
         ("a file that is there at once", "FILE", str(grown), None, ""),
     ]
+
+
+def isolation(folder: Path, model: Path, quick: bool) -> None:
+    """One asset, or one client, asks for as much as it may; another asset brings a row every 20 ms."""
+    wide, text_of_wide = make_wide_model(folder, 60 if quick else 300)
+    loads = hostile_loads(4_000 if quick else 20_000, text_of_wide, folder / "grown.csv")
+    tables = f'[asset.wide]\nmodel = "{wide}"\n[asset.grown]\nmodel = "{model}"\ninput = "{folder / "late.csv"}"\n'
     with Server(folder, model, 2, tables, PROBED) as server:
         for number in range(20):
             for unit in ("unit0", "unit1"):
