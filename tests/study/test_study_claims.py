@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -89,9 +90,11 @@ def test_each_number_has_its_tolerance(
         assert check_number(paper_source(), claim, method, stated).holds == "no"
 
 
-@pytest.mark.parametrize("rows", [NOTHING, make_rows(status="failed", why="x"), make_rows(["odd"])])
-def test_nothing_to_check(rows: pd.DataFrame) -> None:
-    found = check_claims(Results(rows))
+@pytest.mark.parametrize(
+    "rows", [lambda: NOTHING, lambda: make_rows(status="failed", why="x"), lambda: make_rows(["odd"])]
+)
+def test_nothing_to_check(rows: Callable[[], pd.DataFrame]) -> None:
+    found = check_claims(Results(rows()))
     assert set(found["holds_in_run"]) == {"not run"}
     assert set(found["from_our_run"]) == {"not run"}
 

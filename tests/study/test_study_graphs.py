@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, get_args
 
 import numpy as np
@@ -181,14 +182,11 @@ def test_verdicts(tree: float, form: float, verdict: str) -> None:
         assert (best["form"], best["graph"], best["mean_rank"]) == ("symmetric", "tree", 1.0)
 
 
-METHODS = sorted(set(central_claim_rows(SETS)["method"]))  # in an order that is the same in every process
-
-
 def test_effects_are_paired_over_data_sets() -> None:
-    rng = np.random.default_rng(1)
-    counts = {(method, dataset): rng.integers(0, 11) for dataset in SETS for method in METHODS}
+    rng, methods = np.random.default_rng(1), sorted(set(central_claim_rows(SETS)["method"]))
+    counts = {(method, dataset): rng.integers(0, 11) for dataset in SETS for method in methods}
     found = graph_effect(central_claim_rows(SETS, detections=lambda m, d, s: float(counts[m, d])))
-    shares = pd.DataFrame({m: [counts[m, d] / 10 for d in SETS] for m in METHODS})
+    shares = pd.DataFrame({m: [counts[m, d] / 10 for d in SETS] for m in methods})
     tree = shares[["symmetric, tree", "laplacian, tree"]].mean(axis=1)
     other = shares[["symmetric, gaussian", "laplacian, gaussian"]].mean(axis=1)
     line = found.effects.query("contrast == 'tree − gaussian' and measure == 'precision_at_n'").iloc[0]
@@ -202,16 +200,16 @@ def test_effects_are_paired_over_data_sets() -> None:
 @pytest.mark.parametrize(
     "rows",
     [
-        pd.DataFrame(columns=list(COLUMNS)),
-        make_rows(),
-        central_claim_rows(["a"]),
-        central_claim_rows(SETS).query("method.str.startswith('symmetric')"),
-        central_claim_rows(SETS).query("method in ['symmetric, tree', 'laplacian, gaussian']"),
+        lambda: pd.DataFrame(columns=list(COLUMNS)),
+        make_rows,
+        lambda: central_claim_rows(["a"]),
+        lambda: central_claim_rows(SETS).query("method.str.startswith('symmetric')"),
+        lambda: central_claim_rows(SETS).query("method in ['symmetric, tree', 'laplacian, gaussian']"),
     ],
     ids=["nothing", "other parts", "one set", "one form", "no pair"],
 )
-def test_too_little_to_say(rows: pd.DataFrame) -> None:
-    found = graph_effect(rows)
+def test_too_little_to_say(rows: Callable[[], pd.DataFrame]) -> None:
+    found = graph_effect(rows())
     assert found.verdict == "not run"
     assert "not run" in found.sentence
 
