@@ -189,13 +189,13 @@ def test_a_field_that_is_missing_or_holds_something_else(kind, states, tmp_path)
     for way in needed:
         assert loaded(tmp_path / "model", changed(states[kind], way, GONE), on_disk=False) is None, way
     assert loaded(tmp_path / "model", changed(states[kind], ("more",), 1)) is None
-    every, taken = [(way, wrong) for way in ways for wrong in WRONG], 0
+    every, taken, rows = [(way, wrong) for way in ways for wrong in WRONG], 0, table(120)
     for index in np.random.default_rng(0).permutation(len(every))[:250]:
         model = loaded(tmp_path / "model", changed(states[kind], *every[index]), on_disk=False)
         if model is not None:
             taken += 1
             try:
-                score(model, table(120))
+                score(model, rows)
             except ValueError as error:
                 assert len(str(error)) > 20  # noqa: PT017
     assert taken < 100
