@@ -238,7 +238,13 @@ class FitPlan:
             **{name: version(name) for name in _LIBRARIES},
         }
         units = {name: prepared.units[name] for name in inputs.names}
-        reading = replace(self.reading, time_reader=table.time_reader, alignment=table.alignment, words=table.words)
+        reading = replace(
+            self.reading,
+            time_reader=table.time_reader,
+            alignment=table.alignment,
+            words=table.words,
+            thousands=self.reading.thousands or table.thousands,
+        )
         model = Model(reading, inputs, prepared.plan, parts, units, settings, tuple(notes)).with_labels(self.known)
         return model, replace(prepared, notes=model.notes), fitted
 

@@ -200,3 +200,20 @@ def count_neighbours(codes: NDArray[np.integer], times: IntArray, counts: IntArr
         elif last[code] == place - 1 and last[code] >= 0:
             counts[2, code] += 1
         last[code] = place
+
+
+@kernel
+def spread_rows(stamps: IntArray, often: int, apart: int, before: int) -> IntArray:
+    """Return times of rows of which so many share a stamp, evenly between it and the next, which is so far `apart`.
+
+    before : the time of the row before the first. Missing stamps (the least integer) stay.
+    """
+    found = stamps.copy()
+    for i in range(len(stamps)):
+        if stamps[i] == np.iinfo(np.int64).min:
+            continue
+        if stamps[i] <= before < stamps[i] + apart:
+            place = ((before - stamps[i]) * often + apart // 2) // apart + 1
+            found[i] = stamps[i] + min(place, often - 1) * apart // often
+        before = found[i]
+    return found

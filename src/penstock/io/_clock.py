@@ -16,7 +16,16 @@ import pandas as pd
 from penstock._messages import in_columns, listed, option, quoted
 from penstock.io._time_texts import is_clock_alone
 from penstock.io.table import ReadLog, TableError
-from penstock.io.times import ColumnTimes, TimeOptions, TimeReader, as_texts, column_times, paired_times, times_of_parts
+from penstock.io.times import (
+    ColumnTimes,
+    TimeOptions,
+    TimeReader,
+    as_texts,
+    column_times,
+    joined_time,
+    paired_times,
+    times_of_parts,
+)
 
 # The most specific first. A column of such a name still has to hold times.
 _TIME_NAMES = (
@@ -29,6 +38,11 @@ _TIME_NAMES = (
 )  # fmt: skip
 _DATE_NAMES = ("date", "datum", "fecha", "day", "data", "dato", "date utc")
 _CLOCK_NAMES = ("time", "zeit", "uhrzeit", "hora", "heure", "ora", "tijd", "tid", "clock", "time of day", "time utc")
+_MILLIS_NAMES = (
+    "ms", "msec", "msecs", "millis", "millisec", "millisecs", "millisecond", "milliseconds", "millisekunde",
+    "millisekunden", "milliseconde", "millisecondes", "milisegundo", "milisegundos", "millisecondo", "millisecondi",
+    "millitm", "time ms", "zeit ms",
+)  # fmt: skip
 _HOUR_NAMES = ("hour", "hr", "hh", "he", "hour ending", "hourending", "stunde", "std", "ore")
 # Columns that are parts of a date, or of a time of day.
 _PARTS = {
@@ -73,9 +87,12 @@ def find_clock(frame: pd.DataFrame, options: TimeOptions, taken: Collection[str]
     form = options.format
 
     def clock(read: ColumnTimes, *columns: str) -> TableClock:
+        millis = _millis_beside(frame, columns[0], read, taken) if len(columns) == 1 else None
+        if millis is not None:
+            read, columns = read.with_millis(frame[millis]), (*columns, millis)
         name = " + ".join(columns)
         read.note(name, log)
-        return TableClock(read.index(options.zone, name, log), name, columns, read.reader(options.zone))
+        return TableClock(read.index(options.zone, name, log), name, columns, read.reader(options))
 
     if options.columns:
         first, *others = (frame[name] for name in options.columns)
@@ -143,6 +160,21 @@ def _read_several(frame: pd.DataFrame, free: list[str], options: TimeOptions) ->
     if not parts:
         return ColumnTimes(0.0), ()
     return times_of_parts({part: frame[name] for part, name in parts.items()}), tuple(parts.values())
+
+
+def is_millis_name(name: str) -> bool:
+    return plain_name(name) in _MILLIS_NAMES
+
+
+def _millis_beside(frame: pd.DataFrame, time: str, read: ColumnTimes, taken: Collection[str]) -> str | None:
+    """Return the column of milliseconds that belong to whole seconds in another column."""
+    names = [name for name in frame.columns if name not in taken and is_millis_name(name)]
+    if len(names) != 1 or names[0] == time or frame[names[0]].dtype.kind not in "iuf":
+        return None
+    numbers, texts = frame[names[0]].dropna(), as_texts(frame[time].dropna().iloc[:1])
+    written = read.typed is not None or (texts and joined_time(texts[0], "0").endswith(".000"))
+    whole = bool(((numbers >= 0) & (numbers < 1000) & (numbers == np.floor(numbers))).all())
+    return names[0] if written and whole and len(numbers) and read.are_whole_seconds else None
 
 
 def _leading_parts(frame: pd.DataFrame) -> dict[str, str]:

@@ -265,7 +265,7 @@ def _clock_of_readings(frame: pd.DataFrame, when: list[str], options: TimeOption
     column = frame[when[0]]
     if column.dtype.kind == "M":  # without a copy, which `find_clock` would make
         read = column_times(column, options)
-        return TableClock(read.index(options.zone, when[0], log), when[0], (when[0],), read.reader(options.zone))
+        return TableClock(read.index(options.zone, when[0], log), when[0], (when[0],), read.reader(options))
     if len(when) > 1 or column.dtype.kind in "iuf":
         return find_clock(frame[when], options, (), log)
     codes, texts = pd.factorize(column)

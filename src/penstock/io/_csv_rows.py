@@ -14,10 +14,11 @@ import numpy as np
 import pandas as pd
 
 from penstock._messages import counted
-from penstock.io._clock import TableClock, find_clock
+from penstock._types import FloatArray
+from penstock.io._clock import TableClock, find_clock, is_millis_name
 from penstock.io._combine import RawTable, without_fillers
 from penstock.io._encodings import UTF8, find_encoding, marked_encoding
-from penstock.io._layout import find_layout, is_missing, refuse_foreign, unit_in_cells, without_groups
+from penstock.io._layout import find_layout, is_missing, plain_number, refuse_foreign, unit_in_cells
 from penstock.io._numbers import MissingCodes
 from penstock.io._reading_columns import ReadingColumns, find_reading_columns, named_reading_columns
 from penstock.io._readings import ValueOptions, pair_readings
@@ -35,13 +36,14 @@ from penstock.io._row_values import (
     time_by_name,
     to_number,
 )
-from penstock.io._text import column_names
+from penstock.io._text import OTHER_SIGN, are_groups, column_names, columns_with_groups
 from penstock.io.feeds import LONGEST, InputError
 from penstock.io.quality import is_quality, tag_of
 from penstock.io.table import ReadLog, TableError
 from penstock.io.times import TimeReader, joined_time
 
 _DECIMALS = re.compile(r"[+-]?\d*([.,])\d+([eE][+-]?\d+)?")
+_ENOUGH_STEPS, _NEARLY_ALL = 10, 0.8  # of the first rows, and share of them that go back, to call them newest first
 TRUTH = {"true": "1", "false": "0"}
 csv.field_size_limit(max(csv.field_size_limit(), LONGEST))  # else a long quoted field is reported as bad quotes
 
@@ -60,10 +62,12 @@ class RowLayout:
     above: int = 1  # how many lines are above the first row
     reader: TimeReader | None = None  # of the time column; None if the first lines hold no time
     units: tuple[str, ...] = ()  # what stands after each number of a column, as in "695.1 kW"; none: nothing anywhere
+    thousands: str = ""  # the sign between thousands
 
     def state(self) -> dict[str, Any]:
         plain = asdict(self)
         plain.pop("columns")
+        plain["reader"] = None if self.reader is None else self.reader.state()
         return {"format": "csv", **{key: _as_lists(value) for key, value in plain.items()}, **self.columns.state()}
 
     @classmethod
@@ -87,6 +91,7 @@ class RowLayout:
             int(state["above"]),
             None if state["reader"] is None else TimeReader.restore(state["reader"]),
             tuple(map(str, state["units"])),
+            str(state["thousands"]),
         )
 
 
@@ -107,7 +112,8 @@ def learn_layout(
     lines = [line if len(line) <= LONGEST else b"" for line in lines]
     try:
         text, encoding = _decoded_head(b"\n".join(lines), options.encoding, log)
-        layout = find_layout(text, name, options.delimiter, options.decimal, ragged=True)
+        decimal = options.decimal or OTHER_SIGN.get(options.thousands or "")
+        layout = find_layout(text, name, options.delimiter, decimal, ragged=True)
         if not layout.rows or (more and not layout.has_data):
             return None
         names, unnamed = column_names(layout, name)
@@ -116,26 +122,30 @@ def learn_layout(
     rows = _cut_lines(lines[layout.lines_above :], layout.separator, encoding, len(names))
     if not rows:
         return None
-    signs: list[str | None] = []  # before decimals, by column; None where no number shows one
-    units: list[str] = []
-    for number in range(len(names)):
-        words = [row[number].strip() for row in rows]
-        units.append(unit_in_cells([word for word in words if not is_missing(word)]))
-        for row in rows if units[-1] else ():
-            row[number] = row[number].strip().removesuffix(units[-1])
-        found = (_DECIMALS.fullmatch(without_groups(row[number].strip())) for row in rows)
-        signs.append(next((match[1] for match in found if match), None))
-    usual = layout.decimal if any(signs) or options.decimal else None
-    signs = [options.decimal or sign or usual for sign in signs]
-    frame = pd.DataFrame({each: _typed([row[n] for row in rows], signs[n]) for n, each in enumerate(names)})
+    units = [unit_in_cells([row[n].strip() for row in rows if not is_missing(row[n])]) for n in range(len(names))]
+    for row in rows if any(units) else ():
+        row[:] = [field.strip().removesuffix(unit) for field, unit in zip(row, units, strict=True)]
+    thousands = options.thousands
+    signs, frame = _typed_columns(rows, names, layout.decimal, decimal, thousands)
+    if thousands is None and decimal is None:
+        suspects, shown, others = columns_with_groups({each: frame[each].to_numpy() for each in names})
+        texts = {each: pd.Series([row[n] for row in rows], dtype=str) for n, each in enumerate(names)}
+        signed = {each: texts[each][texts[each].str.contains(layout.decimal, regex=False)] for each in suspects}
+        if shown and not others and all(are_groups(some, layout.decimal) for some in signed.values()):
+            thousands = layout.decimal
+            said = f"The {thousands!r} in numbers of {name} was read as standing between thousands, as numbers below"
+            log.add("thousands", f"{said} 1000 have none; --decimal {thousands} changes it.", len(suspects))
+            signs, frame = _typed_columns(rows, names, layout.decimal, OTHER_SIGN[thousands], thousands)
     kept = without_fillers(RawTable(name, frame, unnamed=unnamed), log).frame
-    measured = [each for n, each in enumerate(names) if each in kept and _is_measured(frame[each], signs[n])]
+    measured = [each for n, each in enumerate(names) if each in kept and _is_measured(frame[each], signs[n], thousands)]
     unnamed = () if layout.names is None else unnamed
     columns, reader = _choose_columns(names, rows[0], kept, measured, unnamed, options, log)
     if columns.time is not None and (reader is None or log.about("ambiguous dates")):
         cut = [] if reader is None else _cut_lines(elsewhere(), layout.separator, encoding, len(names))
         times = [_time_of(row, columns) for row in [*rows, *cut]]
         reader = TimeReader.learn(times, options.times, log)
+    if columns.time is not None and reader is not None and not columns.reading:
+        _refuse_newest_first(reader.seconds([_time_of(row, columns) for row in rows]), name)
     if layout.preamble:
         log.add("preamble", f"{counted(len(layout.preamble), 'line')} above the table in {name} left out.", 1)
     if layout.names is None:
@@ -151,7 +161,34 @@ def learn_layout(
         above=layout.lines_above,
         reader=reader,
         units=tuple(units) if any(units) else (),
+        thousands=thousands or "",
     )
+
+
+def _typed_columns(
+    rows: Sequence[Sequence[str]], names: Sequence[str], found: str, decimal: str | None, thousands: str | None
+) -> tuple[list[str | None], pd.DataFrame]:
+    """Return the sign before decimals of each column (None where no number shows one), and the columns.
+
+    found, decimal : the sign that the layout shows, and the one that is known.
+    """
+    signs: list[str | None] = [decimal] * len(names)
+    if decimal is None:
+        for number in range(len(names)):
+            matches = (_DECIMALS.fullmatch(plain_number(row[number])) for row in rows)
+            signs[number] = next((match[1] for match in matches if match), None)
+        signs = [sign or (found if any(signs) else None) for sign in signs]
+    columns = {each: _typed([row[n] for row in rows], signs[n], thousands) for n, each in enumerate(names)}
+    return signs, pd.DataFrame(columns)
+
+
+def _refuse_newest_first(seconds: FloatArray, name: str) -> None:
+    steps = np.diff(seconds[np.isfinite(seconds)])
+    if len(steps) >= _ENOUGH_STEPS and (steps <= 0).all() and (steps < 0).mean() > _NEARLY_ALL:
+        raise InputError(
+            f"The rows of {name} are in order of time with the newest first, and a stream is read as its rows come. "
+            f"Score it as a file (penstock score), or turn it round (tac)."
+        )
 
 
 def _cut_lines(lines: Sequence[bytes], separator: str, encoding: str, width: int) -> list[list[str]]:
@@ -188,13 +225,13 @@ def _decoded_head(head: bytes, encoding: str | None, log: ReadLog) -> tuple[str,
     return text.replace("\r\n", "\n"), found.name
 
 
-def _typed(values: Sequence[str], decimal: str | None) -> pd.Series[Any]:
+def _typed(values: Sequence[str], decimal: str | None, thousands: str | None) -> pd.Series[Any]:
     """Return a column as numbers or truth values if all are such, else as text; None where a value is missing."""
     texts = [None if is_missing(value) else value.strip() for value in values]
     there = [text for text in texts if text is not None]
     if there and all(text.lower() in TRUTH for text in there):
         return pd.Series([True] * len(texts))
-    spelled = [None if text is None else _with_point(text, decimal) for text in texts]
+    spelled = [None if text is None else _with_point(text, decimal, thousands) for text in texts]
     numbers = pd.to_numeric(pd.Series(spelled, dtype="object"), errors="coerce")
     return numbers if numbers.count() == len(there) else pd.Series(texts, dtype="object")
 
@@ -236,14 +273,14 @@ def _choose_columns(
     except TableError as error:  # a column that is passed on as the time need not hold times
         if options.times.format is not None:
             raise InputError(str(error)) from None
-    if clock.times is not None and (
-        len(clock.columns) > 2 or (len(clock.columns) == 2 and kept[clock.columns[1]].dtype.kind in "iuf")
-    ):
+    beside = clock.columns[1:] if clock.times is not None else ()
+    has_parts = any(kept[name].dtype.kind in "iuf" and not is_millis_name(name) for name in beside)
+    if len(beside) > 1 or has_parts:
         raise InputError(
             f"The time of {log.source} is spread over {', '.join(map(quoted, clock.columns))}, which is not read "
             f"from a stream. Score it as a file (penstock score), or stream a column with the whole time."
         )
-    found = [names.index(name) for name in given or clock.columns]
+    found = [names.index(name) for name in (clock.columns if beside else given or clock.columns)]
     time = found[0] if found else time_by_name(names, first, unnamed, taken)
     time_of_day = found[1] if len(found) == 2 and clock.times is not None else None
     used_up = {names[place] for place in (*found, *([] if time is None else [time]))}
@@ -324,10 +361,10 @@ def _find_quality(names: Sequence[str], kept: pd.DataFrame, time: Collection[str
     return {name: tag for name, tag in said.items() if tag is not None and tag != name}
 
 
-def _is_measured(column: pd.Series[Any], decimal: str | None) -> bool:
+def _is_measured(column: pd.Series[Any], decimal: str | None, thousands: str | None) -> bool:
     if column.dtype.kind in "iufb":
         return True
-    values = [_with_point(value, decimal) for value in column.dropna()]
+    values = [_with_point(value, decimal, thousands) for value in column.dropna()]
     return 2 * sum(map(is_number, values)) >= len(values)
 
 
@@ -342,8 +379,8 @@ def _split_line(line: bytes, delimiter: str, encoding: str = "utf-8") -> list[st
         raise ValueError(f"its quotes do not match ({error})") from None
 
 
-def _with_point(field: str, decimal: str | None) -> str:
-    field = without_groups(field)
+def _with_point(field: str, decimal: str | None, thousands: str | None = None) -> str:
+    field = plain_number(field.replace(thousands, "") if thousands else field)
     if decimal == "." or ("," not in field and decimal is None):
         return field
     return (field if decimal is None else field.replace(".", "?")).replace(",", ".")
@@ -367,7 +404,9 @@ class CsvRows:
         self.reader = layout.reader  # of the time; None as long as no time was there that can be read
         signs = [layout.decimals[number] for number in self.columns.variables]
         self._has_commas = layout.delimiter != "," and all(sign == "," for sign in signs)
-        self._is_plain = self._has_commas or "," not in signs  # so that a number means the same in every column
+        self._is_plain = (
+            self._has_commas or "," not in signs
+        ) and not layout.thousands  # so that a number means the same in every column
         self.has_lines_below = bool(layout.below)
 
     def state(self) -> dict[str, Any]:
@@ -454,7 +493,7 @@ class CsvRows:
             return math.nan
         place = self.columns.variables[column]
         plain = field.strip().removesuffix(self.layout.units[place]) if self.layout.units else field
-        spelled = _with_point(plain, self.layout.decimals[place])
+        spelled = _with_point(plain, self.layout.decimals[place], self.layout.thousands)
         if place in self.layout.booleans:
             spelled = TRUTH.get(spelled.strip().lower(), spelled)
         return to_number(spelled, self.columns.names[place], shown=field)

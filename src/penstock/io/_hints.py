@@ -3,27 +3,18 @@ stamps that are coarser than the rows."""
 
 from __future__ import annotations
 
-import datetime as dt
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
-
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from penstock._messages import duration_in_words, listed, option, quoted
 from penstock.io._combine import RawTable
+from penstock.io._daylight import ZONES, change_of_clocks
 from penstock.io._layout import DATA, TEXT, kind_of_field
 from penstock.io._time_texts import is_clock_alone, is_time
 from penstock.io.table import ReadLog, TableError
 
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}  # units of times
-# One zone for each rule of summer time that is, or lately was, in use; the first that fits is named.
-_ZONES = (
-    "Europe/Berlin", "Europe/London", "Europe/Athens", "America/New_York", "America/Chicago", "America/Denver",
-    "America/Los_Angeles", "Australia/Sydney", "America/Santiago", "America/Sao_Paulo", "Asia/Tehran", "Asia/Jerusalem",
-    "Africa/Cairo", "Pacific/Auckland", "America/Mexico_City", "Atlantic/Azores", "America/Havana", "Asia/Beirut",
-    "Asia/Amman", "Africa/Casablanca",
-)  # fmt: skip
 _FEWEST_COLUMNS = 10  # of a table that looks transposed
 _NEARLY_ALL = 0.8  # of its columns are alike
 _FEWEST_STAMPS, _EVEN = 20, 0.95  # different ones, and the share that is as the others, to spread rows between them
@@ -95,15 +86,15 @@ def note_clock_changes(times: pd.DatetimeIndex, steps: NDArray[np.int64], log: R
     if len(twice) > 2 * years or np.count_nonzero(steps < 0) > len(twice):  # in no order anyway
         twice = []
     fitting = {
-        zone: sum(_change_of_clocks(at, zone) < 0 for at in twice)
-        + sum(_change_of_clocks(at, zone) > 0 for at in missing)
-        for zone in (_ZONES if twice or missing else ())
+        zone: sum(change_of_clocks(at, zone) < 0 for at in twice)
+        + sum(change_of_clocks(at, zone) > 0 for at in missing)
+        for zone in (ZONES if twice or missing else ())
     }
     best = max(fitting, key=lambda zone: fitting[zone], default="")
     zone = best if fitting.get(best) else ""
-    missing = [at for at in missing if zone and _change_of_clocks(at, zone) > 0]
+    missing = [at for at in missing if zone and change_of_clocks(at, zone) > 0]
     if usual == hour:  # a stamp that comes twice says little by itself
-        twice = [at for at in twice if zone and _change_of_clocks(at, zone) < 0]
+        twice = [at for at in twice if zone and change_of_clocks(at, zone) < 0]
     how = f"With the time zone set (such as {option('timezone', zone or 'Europe/Berlin')})"
     if twice:
         said = f"Clocks seem to have been set back at {twice[0]}: an hour comes twice."
@@ -113,37 +104,43 @@ def note_clock_changes(times: pd.DatetimeIndex, steps: NDArray[np.int64], log: R
         log.add("daylight saving", f"{said} {how} it is no gap.", len(missing))
 
 
-def spread_stamps(times: pd.DatetimeIndex, values: pd.DataFrame, log: ReadLog) -> pd.DatetimeIndex:
+def spread_stamps(
+    times: pd.DatetimeIndex, values: pd.DataFrame, log: ReadLog
+) -> tuple[pd.DatetimeIndex, tuple[int, int] | None]:
     """Put rows that share a stamp at even distances, if stamps are only written more coarsely than rows were taken.
 
     So it is where each stamp comes as often, stamps are evenly apart, and rows of one stamp differ no more than those
     of different stamps do; else they may be of several machines, which is noted.
 
     times : in order, of the rows of `values`.
+
+    Returns
+    -------
+    The times, and, if they were spread, how many rows share a stamp, and the microseconds from one to the next.
     """
     stamps = times.as_unit("us").asi8
     if 3 * np.count_nonzero(stamps[1:] == stamps[:-1]) < len(stamps):
-        return times
+        return times, None
     starts = np.flatnonzero(np.diff(stamps, prepend=stamps[0] - 1))
     counts = np.diff(starts, append=len(stamps))
     often, apart = int(np.median(counts)), np.diff(stamps[starts])
     if often < 2 or len(starts) < _FEWEST_STAMPS:
-        return times
+        return times, None
     step = int(np.median(apart))
     if (counts[1:-1] == often).mean() < _EVEN or (apart == step).mean() < _EVEN:
-        return times
+        return times, None
     numbers = values.select_dtypes("number").to_numpy()
     same = np.diff(stamps) == 0
     with np.errstate(invalid="ignore"):
         within, between = np.abs(np.diff(numbers, axis=0))[same], np.abs(numbers[often:] - numbers[:-often])
     if (within == 0).all(axis=1).mean() > 0.5:
-        return times  # rows that are there twice
+        return times, None  # rows that are there twice
     near = duration_in_words(step / often / 1e6)
     ratio = np.nanmean(within, axis=0) / np.maximum(np.nanmean(between, axis=0), np.finfo(np.float64).tiny)
     if not np.nanmedian(ratio) <= _AS_FAR:
         said = f"Each time stamp comes {often} times, with rows that differ as if they were of {often} machines: name"
         log.add("repeated stamps", f"{said} the column that tells them apart ({option('group')}).", len(stamps))
-        return times
+        return times, None
     place = np.arange(len(stamps)) - np.repeat(starts, counts)
     place[: counts[0]] += max(0, often - counts[0])  # a record that begins within a stamp
     moved = stamps + place * step // np.repeat(np.maximum(counts, often), counts)
@@ -151,7 +148,7 @@ def spread_stamps(times: pd.DatetimeIndex, values: pd.DataFrame, log: ReadLog) -
     said = f"{said} apart. If they are of several machines, name the column that tells them apart ({option('group')})."
     log.add("repeated stamps", said, len(stamps), changed=True)
     index = pd.DatetimeIndex(moved.astype("M8[us]"), name=times.name)
-    return index if times.tz is None else index.tz_localize("UTC").tz_convert(times.tz)
+    return index if times.tz is None else index.tz_localize("UTC").tz_convert(times.tz), (often, step)
 
 
 def _doubled_hours(times: pd.DatetimeIndex, steps: NDArray[np.int64], usual: int, hour: int) -> list[pd.Timestamp]:
@@ -162,13 +159,3 @@ def _doubled_hours(times: pd.DatetimeIndex, steps: NDArray[np.int64], usual: int
     hours = times[again + 1].floor("h")
     counts = hours.value_counts()
     return list(counts.index[counts >= _NEARLY_ALL * hour / usual]) if len(counts) < 100 else []
-
-
-def _change_of_clocks(at: pd.Timestamp, name: str) -> float:
-    """Return by how much clocks are set forward at a local time, which is left out then; below 0: it comes twice."""
-    try:
-        zone, moment = ZoneInfo(name), at.to_pydatetime(warn=False)
-    except ZoneInfoNotFoundError:  # a system without it
-        return 0.0
-    first, second = (moment.replace(tzinfo=zone, fold=fold).utcoffset() or dt.timedelta() for fold in (0, 1))
-    return (second - first).total_seconds()

@@ -29,21 +29,34 @@ _MOST_ABOVE = 20  # lines with dates or numbers above the header
 _MOST_UNDER = 2  # lines of text under it: units, and a description
 
 # A number in any way of writing.
-NUMBER = re.compile(r"[+-]?(\d[\d.,'’ \u00a0\u202f]*|[.,]\d+)([eE][+-]?\d+)?\s?%?")
+BLANKS = " \u00a0\u2007\u2008\u2009\u202f"  # of which any may stand between thousands
+NUMBER = re.compile(rf"[+-]?(\d[\d.,'’{BLANKS}]*|[.,]\d+)([eE][+-]?\d+)?\s?%?")
 _PLAIN = re.compile(r"[+-]?(\d+(\.\d*|,\d+)?|[.,]\d+)([eE][+-]?\d+)?")
 # Words for a reading that is not there, in lower case.
 MISSING = frozenset(
     [
         "", "-", "--", "---", "?", ".", "nan", "-nan", "na", "n/a", "#n/a", "#na", "#n/a n/a", "<na>", "null", "none",
-        "1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan", "n.a.",
+        "1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan", "n.a.", "–", "—", "−",
     ]
 )  # fmt: skip
 _ISO = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d)?")
 _COMMA = re.compile(r"[+-]?[\d.]*\d,\d+([eE][+-]?\d+)?")
 _POINT = re.compile(r"[+-]?[\d,]*\d\.\d+([eE][+-]?\d+)?")
-BLANKS = " \u00a0\u202f"  # of which any may stand between thousands
-GROUPING = f"{BLANKS}'’"
-_THOUSANDS = re.compile(r"[+-]?\d{1,3}([.,'’ \u00a0\u202f])\d{3}(\1\d{3})*([.,]\d+)?")
+LIMITS = "<>≤≥"  # before a number that was not measured, but is known to be below or above this one
+_THOUSANDS = re.compile(rf"[+-]?\d{{1,3}}([.,'’{BLANKS}])\d{{3}}(\1\d{{3}})*([.,]\d+)?")
+# The signs and digits of typesetters and of East Asia.
+_AS_ASCII = str.maketrans(
+    {
+        **dict.fromkeys("−–—‒‑‐﹣－", "-"), **dict.fromkeys(BLANKS, " "), **dict.fromkeys("’‘＇", "'"),
+        "＋": "+", "．": ".", "，": ",", **{chr(ord("０") + digit): str(digit) for digit in range(10)},
+    }
+)  # fmt: skip
+_SPELLED = re.compile(  # with a limit, in brackets or quotes, or with the sign behind
+    rf"(?P<before>[{LIMITS}]=?\s?|\(|=?\"|')?(?P<sign>[+-]?)\s?"
+    r"(?P<number>(?:\d{1,3}(?P<group>[ '])\d{3}(?:(?P=group)\d{3})*(?:[.,]\d+)?|\d[\d.,]*|[.,]\d+)(?:[eE][+-]?\d+)?)"
+    r"(?P<after>[-)\"]?)"
+)
+_WRAPPED = {"(": ")", '="': '"', '"': '"'}  # before a number, and behind it
 
 
 def is_missing(text: str) -> bool:
@@ -357,7 +370,7 @@ def kind_of_field(field: str) -> str:
     words = field.strip()
     if words.lower() in MISSING or words.lower() in ("inf", "-inf"):
         return EMPTY
-    return DATA if NUMBER.fullmatch(words) or is_time(words) or is_clock_alone(words) else TEXT
+    return DATA if NUMBER.fullmatch(plain_number(words)) or is_time(words) or is_clock_alone(words) else TEXT
 
 
 def decimal_sign(records: Iterable[list[str]]) -> str:
@@ -367,10 +380,10 @@ def decimal_sign(records: Iterable[list[str]]) -> str:
     (',', '.')
     """
     fields = [field for record in records for field in record]
-    commas = sum(1 for field in fields if "," in field and _COMMA.fullmatch(without_groups(field.strip())))
+    commas = sum(1 for field in fields if "," in field and _COMMA.fullmatch(plain_number(field)))
     if not commas:
         return "."
-    points = sum(1 for field in fields if "." in field and _POINT.fullmatch(without_groups(field.strip())))
+    points = sum(1 for field in fields if "." in field and _POINT.fullmatch(plain_number(field)))
     return "," if commas > points else "."
 
 
@@ -379,20 +392,28 @@ def has_decimal_comma(field: str) -> bool:
 
 
 _WITH_UNIT = re.compile(
-    r"[+-]?(?:\d[\d.,]*|[.,]\d+)(?:[eE][+-]?\d+)?"
-    r"(?P<unit>\s?[^\d\s.,+*?-](?:\D|(?<=[^\W\d_])[23](?!\d)){0,11})"  # such as m3/h
+    rf"(?:[{LIMITS}]=?\s?)?[+-]?\s?(?:\d[\d.,]*|[.,]\d+)(?:[eE][+-]?\d+)?"
+    r"(?P<unit>\s?[^\d\s.,+*?()\"-](?:\D|(?<=[^\W\d_])[23](?!\d)){0,11})"  # such as m3/h
 )
 
 
 def unit_in_cells(texts: Sequence[str]) -> str:
-    """Return what stands after the number in all of these texts, with the blank before it; "" if that differs.
+    """Return what stands after the numbers in these texts, with the blank before it; "" if that differs.
 
-    >>> unit_in_cells(["695.1 kW", "-3 kW"]), unit_in_cells(["43.4%", "7%"]), unit_in_cells(["1 a", "2 b"])
+    Some may be numbers alone, but where others are per cent: 0.5 may be 50 %.
+
+    >>> unit_in_cells(["695.1 kW", "−3 kW", "7"]), unit_in_cells(["43.4%", "7%"]), unit_in_cells(["1 a", "2 b"])
     (' kW', '%', '')
     """
-    found = [_WITH_UNIT.fullmatch(text) for text in texts]
-    units = {each["unit"] for each in found if each is not None}
-    return units.pop() if texts and None not in found and len(units) == 1 else ""
+    found = dict[str, bool]()
+    for text in texts:
+        plain = text.translate(_AS_ASCII)
+        match = _WITH_UNIT.fullmatch(plain)
+        if match is None and not _SPELLED.fullmatch(plain):
+            return ""
+        found[text[match.start("unit") :] if match is not None else ""] = True
+    units = [unit for unit in found if unit]
+    return units[0] if len(units) == 1 and not ("" in found and "%" in units[0]) else ""
 
 
 def thousands_sign(field: str) -> str | None:
@@ -405,14 +426,25 @@ def thousands_sign(field: str) -> str | None:
     return found.group(1) if found else None
 
 
-def without_groups(field: str) -> str:
-    """Return a number without blanks or apostrophes between its thousands, which can mean nothing else.
+def plain_number(field: str) -> str:
+    """Return a number as most write it, where it can mean nothing else; any other text as it is.
 
-    >>> without_groups("1 234,5"), without_groups("12’345"), without_groups("1.234"), without_groups("12 34")
-    ('1234,5', '12345', '1.234', '12 34')
+    Blanks and apostrophes between thousands are left out, and so are signs of limits, of which the limit remains.
+
+    >>> [plain_number(field) for field in ("1 234,5", "12’345", "−3.5", "(3.5)", "3.5-", "<0.1", '="7"', "12 34")]
+    ['1234,5', '12345', '-3.5', '-3.5', '-3.5', '0.1', '7', '12 34']
     """
-    sign = thousands_sign(field)
-    return field.strip().replace(sign, "") if sign is not None and sign in GROUPING else field
+    text = field.strip()
+    if _PLAIN.fullmatch(text) and text.isascii():
+        return text
+    found = _SPELLED.fullmatch(text.translate(_AS_ASCII))
+    if found is None:
+        return field
+    before, sign, after = found["before"] or "", found["sign"], found["after"]
+    negative = before == "(" or after == "-"
+    if (negative and sign) or (after != "-" and after != _WRAPPED.get(before, "")) or (after == "-" and before):
+        return field
+    return ("-" if negative else sign) + found["number"].replace(found["group"] or " ", "")
 
 
 GZIP, PARQUET, ZIPPED = "gzip", "parquet", "zipped"

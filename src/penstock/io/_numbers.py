@@ -15,12 +15,14 @@ from penstock._messages import counted, in_columns, option, quoted
 from penstock._types import FloatArray
 from penstock.io._layout import (
     BLANKS,
+    LIMITS,
     MISSING,
     has_decimal_comma,
+    plain_number,
     thousands_sign,
     unit_in_cells,
-    without_groups,
 )
+from penstock.io._time_texts import is_time
 from penstock.io.quality import BAD_WORDS, MISSING_CODES, codes_for_missing
 from penstock.io.table import ReadLog, TableError
 
@@ -28,6 +30,7 @@ _EXACT = 2.0**53  # float64 holds every whole number up to this one
 _MARKED = r"([+-]?[\d.,]+(?:[eE][+-]?\d+)?)\s*([GBUgbu])"  # good, bad or uncertain
 _MOST_WORDS, _LONGEST_WORD = 20, 40  # in place of the numbers of a column, and characters of one, that are kept
 _SAMPLE = 1000  # different texts that are looked at
+_WITH_DECIMALS, _FEWEST_TEXTS, _MANY = r"\d[.,]\d", 20, 0.5  # of these have decimals: they may be numbers
 _NOTES = {  # kind → sentence, and whether something was changed that the user did not ask for
     "codes for missing": ("{values} in {columns} taken as missing, being a code for it (such as {example}).", False),
     "codes for missing?": ("{values} in {columns} taken as missing, as {example} is far from all readings.", True),
@@ -35,9 +38,12 @@ _NOTES = {  # kind → sentence, and whether something was changed that the user
     "infinite values": ("{values} in {columns} taken as missing, being infinite.", True),
     "rounded numbers": ("{values} in {columns} rounded, being too large to be kept exactly.", True),
     "marked as bad": ("{values} in {columns} taken as missing, being marked as bad (by {example}).", True),
-    "units in cells": ("A unit stands after each number in {columns} (such as {example}); it was left out.", False),
+    "limits": ("{values} in {columns} taken as the limit that is given, being limits (such as {example}).", True),
+    "units in cells": ("A unit stands after the numbers in {columns} (such as {example}); it was left out.", False),
     "decimal comma": ("A decimal comma was read in {columns}.", False),
     "grouped numbers": ("In {columns} a sign stands between thousands (as in {example}); it was left out.", False),
+    "odd numbers": ("Numbers in {columns} are written in another way (as {example}), and were read.", False),
+    "numbers as text": ("Text in {columns}, though {values} hold numbers (as {example}): write them plainly.", False),
     "mixed text": ("Text in {columns}, though {values} could be read as numbers (not {example}).", False),
     "true and false": ("True is 1 and false is 0 in {columns}.", False),
     "time as text": ("Further times in {columns}, kept as text.", False),
@@ -193,7 +199,7 @@ class ColumnReader:
         if pd.api.types.infer_dtype(column, skipna=True) == "boolean":
             self.count("true and false", name, int(there.sum()))
             return np.asarray(column.astype("float64"))
-        spelled = self._without_groups(self._without_unit(self._as_text(column), name), name)
+        spelled = self._plainly(self._without_unit(self._as_text(column), name), name)
         there &= spelled.notna()
         numbers = self._spelled_numbers(spelled, self._decimal)
         lower = spelled.str.lower()
@@ -237,8 +243,12 @@ class ColumnReader:
         ):  # a column of numbers with some texts
             self._count_words(failed | bad, spelled, name)
             return numbers
+        some = wrong.iloc[:_SAMPLE]
+        like_numbers = len(some) >= _FEWEST_TEXTS and some.str.contains(_WITH_DECIMALS).mean() >= _MANY
         if good > 0.05 * len(column):
             self.count("mixed text", name, good, wrong.iloc[0])
+        elif like_numbers and not some.iloc[:_FEWEST_TEXTS].map(is_time).any():
+            self.count("numbers as text", name, int(there.sum()), wrong.iloc[0])
         return spelled
 
     def _without_unit(self, spelled: pd.Series[Any], name: str) -> pd.Series[Any]:
@@ -250,15 +260,21 @@ class ColumnReader:
         self.count("units in cells", name, len(words), unit.strip())
         return spelled.str.removesuffix(unit).str.strip()
 
-    def _without_groups(self, spelled: pd.Series[Any], name: str) -> pd.Series[Any]:
-        if self._thousands is not None or self.is_alone:
-            return spelled
+    def _plainly(self, spelled: pd.Series[Any], name: str) -> pd.Series[Any]:
+        """Return numbers that are written in another way as most write them, and count them by how they are written."""
         kinds = spelled[spelled.notna() & np.isnan(self._spelled_numbers(spelled, self._decimal))].drop_duplicates()
-        plain = {text: number for text in kinds if (number := without_groups(text)) != text}
+        plain = {text: number for text in kinds if (number := plain_number(text)) != text}
+        if self.is_alone:
+            plain = {text: number for text, number in plain.items() if thousands_sign(text) is None}
         if not plain:
             return spelled
-        self.count("grouped numbers", name, int(spelled.isin(plain).sum()), next(iter(plain)))
-        return spelled.replace(plain)
+        odd = spelled.isin(plain)
+        counts = spelled[odd].value_counts(sort=False).to_dict()
+        for text in plain:
+            has_groups = thousands_sign(text) is not None
+            way = "limits" if text[0] in LIMITS else "grouped numbers" if has_groups else "odd numbers"
+            self.count(way, name, counts[text], text)
+        return spelled.mask(odd, spelled.map(plain))
 
     def _without_marks(self, spelled: pd.Series[Any], name: str) -> pd.Series[Any]:
         """Return numbers without the letter after each that says its quality, as in "695.1 G"; bad ones are missing."""

@@ -286,7 +286,7 @@ def pair_readings(
     units = {tags[name]: unit for name, unit in raw.units.items() if name in tags}
     found = TagReadings.of(raw.name, columns, zone, clocks[0], reader, units)
     reader.note(log)
-    return replace(found, time_reader=read.reader(options.zone))
+    return replace(found, time_reader=read.reader(options))
 
 
 def _read_clocks(

@@ -13,7 +13,7 @@ import numpy as np
 
 from penstock._types import BoolArray, FloatArray
 from penstock.io._clock import is_time_name
-from penstock.io._layout import is_missing
+from penstock.io._layout import is_missing, plain_number
 from penstock.io._numbers import MissingCodes
 from penstock.io._reading_columns import tag_of_object
 from penstock.io.feeds import LONGEST, InputError
@@ -47,6 +47,8 @@ class TableOptions:
         What is known of how times are written.
     missing : tuple of str
         Further texts that stand for a missing reading.
+    thousands : str, optional
+        The sign between thousands.
     readings : "", "perhaps" or "always"
         Whether rows may be single readings (tag, time, value), or have some of the columns only; or always are.
 
@@ -68,6 +70,7 @@ class TableOptions:
     texts_if_there: tuple[str, ...] = ()
     readings: str = ""
     missing: tuple[str, ...] = ()
+    thousands: str | None = None
 
     def for_columns(self, names: Sequence[str]) -> TableOptions:
         """Return these options for a stream with these columns: of `texts_if_there` those that it has are `texts`."""
@@ -383,7 +386,7 @@ def _json_number(value: object, name: str) -> float:
     if value is None:
         return math.nan
     if isinstance(value, str):
-        return to_number(value, name)
+        return to_number(plain_number(value), name, shown=value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"column {quoted(name)} holds {quoted(json.dumps(value))}, which is not a number")
     try:

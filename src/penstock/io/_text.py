@@ -15,7 +15,7 @@ import re
 import warnings
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -246,6 +246,9 @@ def _read(file: BinaryIO, name: str, size: int) -> bytes:
         ) from None
 
 
+OTHER_SIGN = {".": ",", ",": "."}  # before decimals, if one stands between thousands
+
+
 @dataclass(frozen=True)
 class TextOptions:
     """How a text is read; what is None is found out."""
@@ -310,7 +313,7 @@ def _read_as(source: TextSource, encoding: TextEncoding, options: TextOptions, l
         head = stream.head()
     if not head.strip():
         raise TableError(f"{source.name} is empty. Export the table again.")
-    decimal = options.decimal or {".": ",", ",": "."}.get(options.thousands or "")  # the sign that thousands leave
+    decimal = options.decimal or OTHER_SIGN.get(options.thousands or "")
     layout = find_layout(head.decode(), source.name, options.separator, decimal)
     names, unnamed = column_names(layout, source.name)
     stamps = None if options.keep_times else stamps_of(head.decode(), layout)
@@ -593,21 +596,16 @@ def _restore_thousands(
     Decided for the whole text: a column in which numbers below 1000 have no sign, and all others three digits after it,
     shows it. Where numbers have one at three digits throughout, that cannot be known, and is noted.
     """
-    floats: dict[Any, FloatArray] = {each: column.to_numpy() for each, column in frame.items() if column.dtype == float}
     sign = layout.decimal
     can_be_noted = sign == "." and layout.separator != ","
-    shares = {number: _grouped_share(column) for number, column in floats.items()}
-    suspects = [number for number, share in shares.items() if share < 1]
-    shown = [number for number in suspects if shares[number] >= _WHOLE]
-    others = any(np.isnan(share) for share in shares.values())
+    suspects, shown, others = columns_with_groups({each: column.to_numpy() for each, column in frame.items()})
     if not suspects or not (shown or can_be_noted) or (others and not shown):
         return  # as nearly always
     for rows in (_FEW, None) if shown else (_FEW,):
         with _rows(source, encoding, layout) as stream:
             texts = _parse(stream, source, encoding, layout, usecols=suspects, dtype=str, nrows=rows)
         signed = {number: texts[number].str.contains(sign, regex=False, na=False) for number in suspects}
-        grouped = rf"\s*[+-]?[1-9]\d{{0,2}}{re.escape(sign)}\d{{3}}\s*"
-        if not all(texts[number][signed[number]].str.fullmatch(grouped).all() for number in suspects):
+        if not all(are_groups(texts[number][signed[number]], sign) for number in suspects):
             return  # such as 13.7
     shown = [each for each in shown if (~signed[each] & texts[each].notna()).any()]
     if shown and not others:
@@ -619,11 +617,29 @@ def _restore_thousands(
         said = f"{said} as numbers below 1000, such as {quoted(examples[1])}, have none; {option('decimal', sign)}"
         said = f"{said} changes it."
         log.add("thousands", said, len(suspects), tuple(names[number] for number in suspects), changed=True)
+        log.thousands = sign
     elif shown or (not others and can_be_noted):
         example = f"{frame[suspects[0]].dropna().iloc[0]:.3f}".replace(".", sign)
         said = f"The {quoted(sign)} in numbers such as {quoted(example)} was read as that of decimals, though all have"
         said = f"{said} three digits after it: if it stands between thousands, say so ({option('thousands', sign)})."
         log.add("thousands", said, len(suspects))
+
+
+def columns_with_groups(columns: Mapping[Any, NDArray[Any]]) -> tuple[list[Any], list[Any], bool]:
+    """Return which columns, read as if a sign stood before decimals, may have it between thousands.
+
+    Returns
+    -------
+    Those that may, those that show it, and whether others have decimals for certain.
+    """
+    shares = {key: _grouped_share(column) for key, column in columns.items() if column.dtype == np.float64}
+    suspects = [key for key, share in shares.items() if share < 1]
+    return suspects, [key for key in suspects if shares[key] >= _WHOLE], any(map(np.isnan, shares.values()))
+
+
+def are_groups(texts: pd.Series[Any], sign: str) -> bool:
+    """Return whether in all these numbers three digits follow the sign."""
+    return bool(texts.str.fullmatch(rf"\s*[+-]?[1-9]\d{{0,2}}{re.escape(sign)}\d{{3}}\s*").all())
 
 
 def _grouped_share(column: FloatArray) -> float:

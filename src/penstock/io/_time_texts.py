@@ -55,10 +55,13 @@ _FRENCH = re.compile(r"(?<=\d)\s?h\s?(\d\d)(?:\s?m(?:in|n)?\.?(?:\s?(\d\d)\s?s(?
 _TYPED = re.compile(r"(?:L?DT|DTL|DATE_AND_TIME)#", re.IGNORECASE)  # as IEC 61131-3 writes constants
 _SPAN = re.compile(r"(\S.{5,}?)\s*(?:/|\s[-–—]|\bto\b|\bbis\b)\s*(\S.{3,})", re.DOTALL)  # from … to
 _WORDS = re.compile(  # Spanish, "at" in some languages, the name of a zone
-    r"(?<=\w) del?(?= )|(?<=\d),? (?:klo|kl\.?|um|at|à|às|alle|ore|o)(?= \d)|\s?\([^()]*\)$", re.IGNORECASE
+    r"(?<=\w) del?(?= )|(?<=\d),? (?:klo|kl\.?|um|at|à|às|alle|ore|o)(?= \d)|\s?\([^()]*\)$|(?<=\d) [a-z]+/[a-z_]+$",
+    re.IGNORECASE,
 )
+_IN_SIGNS = re.compile(r"(?:\[|=?\"|')([^\[\]\"']+)(?:\]|\"|)")  # [2024-03-05 07:00]
 _ODD = re.compile(  # what one of these is needed for
-    r"\d\s?h\s?\d|#|\)| de |\d,? [a-zà]{1,4}\.? \d|\s[-–—]\s|\d.?/\d{4}-|\b(?:to|bis)\b", re.IGNORECASE
+    r"^[\['=]|[a-z]/[a-z]|\d\s?h\s?\d|#|\)| de |\d,? [a-zà]{1,4}\.? \d|\s[-–—]\s|\d.?/\d{4}-|\b(?:to|bis)\b",
+    re.IGNORECASE,
 )
 _LETTER = "[a-zà-öø-ÿÀ-ÖØ-Þźа-яА-Я]"
 _WEEKDAY = (
@@ -138,8 +141,12 @@ def _plainly(text: str) -> str:
     ('2024/3/5 1:30 pm', '2024-3-5', '5 mars 2024 7:05')
     >>> _plainly("5.3.2024 07:00 - 5.3.2024 08:00"), _plainly("DT#2024-03-05-07:00:00"), _plainly("5 de mayo de 2024")
     ('5.3.2024 07:00', '2024-03-05-07:00:00', '5 mayo 2024')
+    >>> _plainly("[2024-03-05 07:00]"), _plainly("'2024-03-05 07:00"), _plainly('="2024-03-05"')
+    ('2024-03-05 07:00', '2024-03-05 07:00', '2024-03-05')
     """
     if _ODD.search(text):
+        bare = _IN_SIGNS.fullmatch(text.strip())
+        text = text if bare is None else bare[1]
         text = _WORDS.sub("", _TYPED.sub("", text))
         text = _FRENCH.sub(lambda found: f":{found[1]}" + (f":{found[2]}" if found[2] else ""), text)
         span = _SPAN.fullmatch(text)

@@ -16,7 +16,7 @@ import numpy as np
 
 from penstock._messages import counted, listed, quoted
 from penstock._types import FloatArray
-from penstock.io._layout import is_missing, without_groups
+from penstock.io._layout import is_missing, plain_number
 from penstock.io._numbers import MissingCodes
 from penstock.io._row_values import Columns, TableOptions, to_number
 from penstock.io.align import AlignedRows, AlignedTag, Aligner, Alignment
@@ -46,6 +46,8 @@ class Aligning:
         Whether all rows are put on the clock; else only rows that are single readings.
     missing : texts
         Further ones that stand for a missing reading.
+    thousands : str, optional
+        The sign between thousands.
     """
 
     def __init__(
@@ -55,9 +57,10 @@ class Aligning:
         late: float = 0.0,
         always: bool = True,
         missing: Sequence[str] = (),
+        thousands: str | None = None,
     ) -> None:
         self.always = always
-        self._missing = MissingCodes.of(missing)
+        self._missing, self._thousands = MissingCodes.of(missing), thousands
         self._aligner = Aligner(alignment, round(late * _SECOND))
         self._codes = {name: code for code, name in enumerate(alignment.names)}
         self._texts = tuple(name for name in alignment.names if name in texts)
@@ -211,7 +214,7 @@ class Aligning:
             return math.nan
         if name in self._words:
             return math.nan if text.casefold() in BAD_WORDS else self._coded(name, [text])[0]
-        plain = without_groups(text)
+        plain = plain_number(text if self._thousands is None else text.replace(self._thousands, ""))
         number = to_number(plain.replace(",", ".") if "." not in plain else plain, name, shown=text)
         return math.nan if number in self._missing.numbers else number
 

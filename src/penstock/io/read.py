@@ -33,6 +33,7 @@ from penstock.io._combine import (
     with_names,
     without_fillers,
 )
+from penstock.io._daylight import without_second_hours
 from penstock.io._files import ReadOptions, are_areas, files_of, from_memory, is_in_memory, read_files
 from penstock.io._hints import PER_SECOND, check_orientation, note_clock_changes, spread_stamps
 from penstock.io._numbers import MissingCodes, numbers_and_texts
@@ -396,7 +397,9 @@ def _made_of(
     frame, times = combined.frame, combined.clock.times
     _refuse_few_rows(len(frame), fewest_rows, log.source)
     groups = None if inputs.group is None else _Groups.of(frame[inputs.group], times, log)
-    rows = np.arange(len(frame)) if times is None else _rows_in_order(times, combined.lengths, log, groups)
+    rows, reader = np.arange(len(frame)), combined.clock.reader
+    if times is not None:
+        rows, times = _rows_in_order(times, combined.lengths, log, groups)
     if groups is not None:
         rows = rows[np.argsort(groups.codes[rows], kind="stable")]
     _refuse_few_rows(len(rows), fewest_rows, log.source)
@@ -404,6 +407,8 @@ def _made_of(
     complete = set[str]()
     if combined.alignment is None:
         values, complete = numbers_and_texts(frame, names, log, combined.decimal, thousands, codes)
+        if log.about("long format"):
+            rows = _with_readings(values, rows, log)
     label = None if inputs.label is None else frame[inputs.label]
     if not np.array_equal(rows, np.arange(len(frame))):
         values = values.iloc[rows]
@@ -423,7 +428,7 @@ def _made_of(
     if times is not None:
         if len(rows) > 1:
             if groups is None and combined.alignment is None:
-                times = spread_stamps(times, values, log)
+                times, reader = _placed(times, values, reader, log)
             _note_sampling(times, rows, log, groups)
             _note_times_to_come(times, combined.clock.name, log)
             if groups is None:
@@ -433,9 +438,9 @@ def _made_of(
     group = None if groups is None else groups.named(rows)
     notes, clock = tuple(log.notes), combined.clock
     return Table(
-        values, times, clock.name, label, log.source, notes, units, group, clock.reader, combined.alignment,
+        values, times, clock.name, label, log.source, notes, units, group, reader, combined.alignment,
         combined.tags, {name: count for name, count in log.bad.items() if name in values},
-        tuple(sorted(log.words)),
+        tuple(sorted(log.words)), log.thousands,
     )  # fmt: skip
 
 
@@ -513,8 +518,10 @@ def _as_text(value: Any) -> Any:
 
 def _rows_in_order(
     times: pd.DatetimeIndex, lengths: Sequence[int], log: ReadLog, groups: _Groups | None = None
-) -> IndexArray:
-    """Return the rows that have a stamp, sorted by it; rows with the same stamp stay as they were.
+) -> tuple[IndexArray, pd.DatetimeIndex]:
+    """Return the rows that have a stamp, sorted by it, and all stamps; rows with the same one stay as they were.
+
+    So do rows of an hour that comes twice: the second time, they have the last stamp of the first.
 
     lengths : of the files that the rows come from, which are put in order first, without a note.
     groups : a step from one group to another is no step in time.
@@ -548,13 +555,49 @@ def _rows_in_order(
     backwards = int((steps < 0).sum())
     if groups is None:
         note_clock_changes(times[rows], steps, log)
+    if backwards and times.tz is None and groups is None:
+        stamps = times.as_unit("us").asi8.copy()
+        as_they_came = rows[::-1] if 2 * backwards > len(steps) else rows
+        placed = without_second_hours(stamps[as_they_came])
+        if not np.array_equal(placed, stamps[as_they_came]):
+            stamps[as_they_came] = placed
+            times, rows = pd.DatetimeIndex(stamps.view("M8[us]"), name=times.name), as_they_came
+            steps = np.diff(placed)
+            backwards = int((steps < 0).sum())
     if not backwards:
-        return rows
+        return rows, times
     how = f"The rows were sorted by time: {counted(backwards, 'step')} went backwards."
     if backwards == len(steps):
         how = "The rows were in order of time with the newest first; they were turned round."
     log.add("order", how, backwards, rows=_first(rows[1:][steps < 0]), changed=True)
-    return rows[np.argsort(times.asi8[rows], kind="stable")]
+    return rows[np.argsort(times.asi8[rows], kind="stable")], times
+
+
+def _with_readings(values: pd.DataFrame, rows: IndexArray, log: ReadLog) -> IndexArray:
+    """Return the rows that have a reading: of readings that are all bad a stream makes no row, and neither do files."""
+    empty = values.isna().all(axis=1).to_numpy()[rows]
+    if not empty.any():
+        return rows
+    said = f"At {counted(int(empty.sum()), 'time')} all readings are missing or bad: these are no rows."
+    log.add("empty rows", said, int(empty.sum()), rows=_first(rows[empty]), changed=True)
+    return rows[~empty]
+
+
+def _placed(
+    times: pd.DatetimeIndex, values: pd.DataFrame, reader: TimeReader | None, log: ReadLog
+) -> tuple[pd.DatetimeIndex, TimeReader | None]:
+    """Return times of rows in order, spread where several share a stamp, and the reader that does it with new rows."""
+    if reader is None or reader.shared is None:
+        times, shared = spread_stamps(times, values, log)
+        return times, reader if reader is None or shared is None else replace(reader, shared=shared)
+    stamps = times.as_unit("us").asi8
+    placed = reader.placed(stamps)
+    if np.array_equal(placed, stamps):
+        return times, reader
+    said = f"Rows that share a stamp were put {duration_in_words(reader.shared[1] / reader.shared[0] / 1e6)} apart, as"
+    log.add("repeated stamps", f"{said} when the model was fitted.", int((placed != stamps).sum()), doubt=False)
+    index = pd.DatetimeIndex(placed.view("M8[us]"))
+    return index if times.tz is None else index.tz_localize("UTC").tz_convert(times.tz), reader
 
 
 def _note_sampling(times: pd.DatetimeIndex, rows: IndexArray, log: ReadLog, groups: _Groups | None = None) -> None:

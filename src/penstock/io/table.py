@@ -25,7 +25,7 @@ DOUBTS = (
     "time without date", "dates carried on", "repeated stamps", "duplicate times",
     "reset of the clock", "times out of bounds", "broken times", "times to come",
     "times that do not exist", "daylight saving", "mixed offsets", "short overlap", "encoding", "codes for missing?",
-    "only text", "text among numbers", "mixed text",
+    "only text", "text among numbers", "limits", "numbers as text", "mixed text",
 )  # fmt: skip
 
 
@@ -104,6 +104,7 @@ class ReadLog:
         self.notes: list[Note] = []
         self.bad: dict[str, int] = {}  # readings of bad quality, by tag
         self.words: set[str] = set()  # that stand in place of numbers
+        self.thousands: str | None = None  # the sign between thousands, where the numbers show it
 
     def about(self, kind: str) -> Note | None:
         """Return the first note of this kind, if there is one."""
@@ -163,6 +164,8 @@ class Table:
         How many readings of a column were taken as missing for their quality, of those with a column of quality beside.
     words : tuple of str
         Texts, and numbers such as -9999, that stand in place of readings, and were taken as missing.
+    thousands : str or None
+        The point or comma that was found to stand between thousands.
 
     Examples
     --------
@@ -185,6 +188,7 @@ class Table:
     tags: tuple[TagNote, ...] = ()
     bad: Mapping[str, int] = field(default_factory=dict[str, int])
     words: tuple[str, ...] = ()
+    thousands: str | None = None
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 
 from penstock._messages import counted, listed, option, quoted
 from penstock._types import BoolArray, FloatArray
+from penstock.io._align_kernels import spread_rows
+from penstock.io._daylight import without_second_hours
 from penstock.io._layout import is_missing
 from penstock.io._time_texts import (
     NAIVE,
@@ -39,7 +41,12 @@ EARLIEST, LATEST = np.datetime64("1900-01-01", "us"), np.datetime64("2200-01-01"
 COUNT = "seconds from a start of their own"
 _DAY = 86_400e6  # in microseconds
 # Dates written without separators, and how many digits they have.
-_DIGITS = {"dates as 20241231": 8, "times as 202412311345": 12, "times as 20241231134500": 14}
+_DIGITS = {
+    "dates as 20241231": 8, "times as 202412311345": 12, "times as 20241231134500": 14,
+    "times as 2412311345": 10, "times as 241231134500": 12,
+}  # fmt: skip
+_SHORT_DIGITS = ("times as 2412311345", "times as 241231134500")  # with a year of two digits, from 2019 on:
+# as seconds since 1970, such numbers would be of 2030 and later, and as milliseconds of about 1990
 # Unit: the numbers by whose size it is recognised, that of 1970, microseconds of one, and whether it is in UTC. The
 # first that fits is taken: by those since 1970 the ones above would be of the seventies, of about 1990, and of 2061.
 _EPOCHS = {
@@ -75,6 +82,8 @@ _SECONDS = {word: seconds for seconds, words in _DURATION_UNITS.items() for word
 _DURATION = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([^\W\d_]+)\s*")
 _LONGEST_DURATION = 100  # characters
 _MOST_DAYS = 100_000
+_WHOLE_TIME = re.compile(r"(\d{9,10}|.*\d:\d\d:\d\d)(|\D.*)")  # up to the seconds, and what follows
+_MILLIS = re.compile(r"\d{1,3}")
 _ISO = re.compile(r"(19|20|21)\d\d-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?")
 
 
@@ -94,6 +103,8 @@ class TimeReader:
         Whether they have an offset from UTC; None if that is not known.
     zone : str, optional
         The zone of those that have none.
+    shared : pair of int, optional
+        Where stamps are coarser than rows: how many rows share a stamp, and the microseconds from one to the next.
 
     Examples
     --------
@@ -111,6 +122,7 @@ class TimeReader:
     day_first: bool | None = None
     zoned: bool | None = None
     zone: str | None = None
+    shared: tuple[int, int] | None = None
 
     @classmethod
     def learn(
@@ -130,7 +142,7 @@ class TimeReader:
             read.note("time", about)
             log.notes += [note for note in about.notes if note.kind == "ambiguous dates"]
         if read.share >= _ENOUGH:
-            return read.reader(options.zone)
+            return read.reader(options)
         counts = column.dtype.kind == "f" and bool((column.abs() < _LONGEST_COUNT).any())
         return cls(COUNT) if counts else None
 
@@ -169,8 +181,26 @@ class TimeReader:
             times = _to_utc(times, aware, self.zone, after)
         elif self.zoned is not None:
             times = np.where(aware == self.zoned, times, np.datetime64("NaT"))
-        found: FloatArray = np.where(_in_bounds(times), times.astype(np.int64) / 1e6, np.nan)
+        stamps = np.where(_in_bounds(times), times.astype(np.int64), np.iinfo(np.int64).min)
+        stamps = self.placed(stamps, round(after * 1e6) if math.isfinite(after) else None)
+        found: FloatArray = np.where(_in_bounds(times), stamps / 1e6, np.nan)
         return found
+
+    def placed(self, stamps: IntArray, before: int | None = None) -> IntArray:
+        """Return the times of rows that follow each other, by their stamps and that of the row before, in microseconds.
+
+        Rows that share a stamp stand between it and the next, and those of an hour that comes twice at its end.
+        """
+        if not len(stamps):
+            return stamps
+        if not self.is_utc:
+            last = before
+            if before is not None and self.shared is not None:
+                last = before - (before - int(stamps[0])) % self.shared[1]  # its stamp
+            stamps = without_second_hours(stamps, last)
+        if self.shared is None:
+            return stamps
+        return spread_rows(stamps, *self.shared, np.iinfo(np.int64).min if before is None else before)
 
     def index(self, seconds: FloatArray) -> pd.DatetimeIndex:
         """Return times in seconds as an index, in the zone if there is one; NaT where one is not known."""
@@ -210,23 +240,26 @@ class TimeReader:
 
     def state(self) -> dict[str, Any]:
         """Return plain values, for `restore`."""
-        return asdict(self)
+        shared = {} if self.shared is None else {"shared": list(self.shared)}
+        return {name: value for name, value in asdict(self).items() if name != "shared"} | shared
 
     @classmethod
     def restore(cls, state: Any) -> TimeReader:
         """Return the reader whose `state()` this is; ValueError, TypeError or LookupError if it is none."""
-        if not isinstance(state, dict) or state.keys() != cls.__dataclass_fields__.keys():
+        if not isinstance(state, dict) or {*state, "shared"} != cls.__dataclass_fields__.keys():
             raise ValueError("this does not say how times are read")
         kinds: dict[str, tuple[type, ...]] = {
             "unit": (str,), "format": (str, type(None)), "day_first": (bool, type(None)),
             "zoned": (bool, type(None)), "zone": (str, type(None)),
         }  # fmt: skip
-        if not all(isinstance(state[name], kind) for name, kind in kinds.items()):
+        often, apart = shared = tuple(state.get("shared", (2, 2)))
+        sound = all(type(number) is int for number in shared) and 2 <= often <= apart <= _DAY
+        if not sound or not all(isinstance(state[name], kind) for name, kind in kinds.items()):
             raise TypeError("what is said of times is of the wrong kind")
         if state["unit"] not in ("", *UNITS):
             raise ValueError("times are in a unit that is not known")
         TimeOptions(zone=as_zone(state["zone"]), format=state["format"])
-        return cls(**state)
+        return cls(**{**state, "shared": shared if "shared" in state else None})
 
     def read(self, values: Sequence[Any]) -> tuple[Times, IntArray]:
         """Return times, NaT where one cannot be read, and their offsets from UTC in minutes, `NAIVE` without one."""
@@ -289,7 +322,7 @@ class ColumnTimes:
     year_first: bool = False  # as the order of the rows suggests
     carried: int = 0  # times of day without a date, which have that of a row above
 
-    def reader(self, zone: dt.tzinfo | None) -> TimeReader:
+    def reader(self, options: TimeOptions) -> TimeReader:
         """Return how they were read."""
         zoned: bool | None = None
         if self.typed is not None:
@@ -298,7 +331,27 @@ class ColumnTimes:
             aware = self.offsets[~np.isnat(self.times)] != NAIVE
             zoned = bool(aware.all()) if len(aware) else None
         day_first = None if self.text is None else self.text.day_first
-        return TimeReader(self.unit, self.format, day_first, zoned, None if zone is None else str(zone))
+        zone = None if options.zone is None else str(options.zone)
+        shared = None if options.known is None else options.known.shared
+        return TimeReader(self.unit, self.format, day_first, zoned, zone, shared)
+
+    def with_millis(self, millis: pd.Series[Any]) -> ColumnTimes:
+        """Return the times with milliseconds that stand in a column of their own."""
+        ticks = millis.to_numpy(dtype=np.float64, na_value=np.nan)
+        added = np.where(np.isnan(ticks), np.timedelta64("NaT", "ms"), np.nan_to_num(ticks).astype("m8[ms]"))
+        if self.typed is not None:
+            return replace(self, typed=self.typed + pd.TimedeltaIndex(added))
+        assert self.times is not None
+        return replace(self, times=self.times + added.astype("m8[us]"))
+
+    @property
+    def are_whole_seconds(self) -> bool:
+        """Whether no time has a part of a second."""
+        times = self.typed
+        if times is None:
+            assert self.times is not None
+            times = pd.DatetimeIndex(self.times)
+        return bool((times.dropna().as_unit("us").asi8 % 1_000_000 == 0).all())
 
     def index(self, zone: dt.tzinfo | None, name: str, log: ReadLog) -> pd.DatetimeIndex:
         """Return the times as an index, in a zone if there is one; those outside 1900 to 2200 are missing."""
@@ -363,8 +416,9 @@ def column_times(column: pd.Series[Any], options: TimeOptions) -> ColumnTimes:
         return ColumnTimes(1.0 if there else 0.0, typed=pd.DatetimeIndex(column))
     if not there or kind in "bcm":
         return ColumnTimes(0.0)
-    if kind in "iuf" and form is None:
-        return _times_of_numbers(column.to_numpy(dtype=np.float64, na_value=np.nan), there, options)
+    numbers = _numbers_of(column) if form is None else None
+    if numbers is not None:
+        return _times_of_numbers(numbers, there, options)
     alike = read_alike(column) if form is None and isinstance(column.dtype, pd.StringDtype) else None
     if alike is not None:  # no text is missing, and none needs another look
         return ColumnTimes(1.0, alike.times, alike.offsets, text=alike)
@@ -377,6 +431,15 @@ def column_times(column: pd.Series[Any], options: TimeOptions) -> ColumnTimes:
         if dated is not None:
             return replace(_decided_texts(dated[0], there, options), carried=dated[1])
     return _decided_texts(texts, there, options)
+
+
+def _numbers_of(column: pd.Series[Any]) -> FloatArray | None:
+    """Return a column as numbers, if they are, or if nearly all spell numbers that may be times: days with a comma."""
+    if column.dtype.kind in "iuf":
+        return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
+    first = column.iloc[int(np.argmax(column.notna()))]
+    spelled = _as_column(as_texts(column)) if _NUMBER.fullmatch(str(first).strip()) else column
+    return spelled.to_numpy() if spelled.dtype.kind == "f" and _unit_of(spelled.to_numpy()) is not None else None
 
 
 def _times_of_numbers(numbers: FloatArray, there: int, options: TimeOptions) -> ColumnTimes:
@@ -422,8 +485,19 @@ def times_of_parts(parts: Mapping[str, pd.Series[Any]]) -> ColumnTimes:
 
 
 def joined_time(day: str, hour: str) -> str:
-    """Return a date, which may say midnight, and a time of day as one text; "" if one of them is missing."""
-    return f"{day.removesuffix('00:00:00').rstrip(' T')} {hour}" if day and hour else ""
+    """Return a date, which may say midnight, and a time of day as one text; "" if one of them is missing.
+
+    Or a whole time and its milliseconds.
+
+    >>> joined_time("5.3.2024", "10:30"), joined_time("5.3.2024 10:30:05", "7"), joined_time("1709633405", "70")
+    ('5.3.2024 10:30', '5.3.2024 10:30:05.007', '1709633405.070')
+    """
+    if not day or not hour:
+        return ""
+    whole = _WHOLE_TIME.fullmatch(day.strip())
+    if whole is not None and _MILLIS.fullmatch(hour.strip()):
+        return f"{whole[1]}.{hour.strip():0>3}{whole[2]}"
+    return f"{day.removesuffix('00:00:00').rstrip(' T')} {hour}"
 
 
 def _decided_texts(texts: list[str], there: int, options: TimeOptions) -> ColumnTimes:
@@ -529,6 +603,8 @@ def _unit_of(numbers: FloatArray, known: TimeReader | None = None) -> str | None
     >>> [_unit_of(np.array([number])) for number in (1704067200.5, 45292.5, 20241231.0, 202401031530.0, 1.0)]
     ... # doctest: +NORMALIZE_WHITESPACE
     ['seconds since 1970', 'days as Excel counts them', 'dates as 20241231', 'times as 202412311345', None]
+    >>> _unit_of(np.array([2412312355.0, 2501010000.0])), _unit_of(np.array([2412312355.0, 2412312360.0]))
+    ('times as 2412311345', 'seconds since 1970')
     """
     there = numbers[np.isfinite(numbers)]
     if not len(there):
@@ -540,11 +616,12 @@ def _unit_of(numbers: FloatArray, known: TimeReader | None = None) -> str | None
     smallest, largest = float(there.min()), float(there.max())
     if bool((there == np.floor(there)).all()):
         for unit, digits in _DIGITS.items():
-            years = 10 ** (digits - 4)
-            if 1900 * years <= smallest and largest < 2101 * years:
+            is_short = unit in _SHORT_DIGITS
+            years = 10 ** (digits - (2 if is_short else 4))
+            if (19 if is_short else 1900) * years <= smallest and largest < (100 if is_short else 2101) * years:
                 # As milliseconds, numbers of twelve digits would be of 1976: dates, if each of them is one.
                 times, _ = _from_numbers(there, unit)
-                if digits != 12 or not np.isnat(times).any():
+                if digits not in (10, 12) or not np.isnat(times).any():
                     return unit
     fitting = (unit for unit, (low, high, *_) in _EPOCHS.items() if low <= smallest and largest < high)
     return next(fitting, None)
@@ -562,7 +639,8 @@ def _from_numbers(numbers: FloatArray, unit: str) -> tuple[Times, int]:
     if unit in _DIGITS:
         whole = np.isfinite(numbers) & (numbers == np.floor(numbers)) & (np.abs(numbers) < 1e15)
         texts = [f"{number:.0f}" if usable else "" for number, usable in zip(numbers, whole, strict=True)]
-        return read_times([text if len(text) == _DIGITS[unit] else "" for text in texts]).times, NAIVE
+        century = "20" if unit in _SHORT_DIGITS else ""
+        return read_times([century + text if len(text) == _DIGITS[unit] else "" for text in texts]).times, NAIVE
     *_, of_1970, microseconds, is_utc = _EPOCHS[unit]
     return _since_1970(numbers - of_1970, microseconds), 0 if is_utc else NAIVE
 

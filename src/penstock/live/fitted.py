@@ -100,6 +100,7 @@ class FittedScorer:
             encoding=options.encoding or reading.encoding,
             times=reading.time_options(options.times),
             missing=(*reading.missing, *(reading.words or ())),
+            thousands=reading.thousands,
         )
 
     def aligning(self, options: WatchOptions) -> Aligning | None:
@@ -112,13 +113,13 @@ class FittedScorer:
             if step is not None or hold is not None:
                 raise ParameterError("step", " cannot be changed: --model has a clock of its own.")
             tags = tuple(tag for tag in known.tags if tag.name in self._kinds)
-            return Aligning(replace(known, tags=tags), texts, late, missing=missing)
+            return Aligning(replace(known, tags=tags), texts, late, missing=missing, thousands=reading.thousands)
         usual = [series.monitor.detector.model_.clock.step for series in self._series.values()]
         if (step is None and not (usual and usual[0] > 0)) or not self._kinds:
             return None
         numbers = [name for name in self._kinds if name not in texts]
         clock = plain_alignment(usual[0] if step is None else step, hold, numbers, texts)
-        return Aligning(clock, texts, late, always=step is not None, missing=missing)
+        return Aligning(clock, texts, late, always=step is not None, missing=missing, thousands=reading.thousands)
 
     def begin(self, names: tuple[str, ...]) -> None:
         if self._bare and not self.variable_names:
