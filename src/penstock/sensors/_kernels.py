@@ -18,7 +18,6 @@ _LARGEST_SQUARE = 100.0
 _MOST, _LEAST = 3.0, 2.0  # a mean or a size over past rows is at most so many times the present residual, or this
 FADED = 0.3  # what is left of a residual after a row: noise and oscillation pass through zero, and are not over then
 MEANS, SIZES, BOTH_SIDES = 0, 1, 2  # kinds of channels; see `channel_rows`
-CHUNK = 128  # rows whose channels are in the cache together
 
 
 @kernel
@@ -140,85 +139,6 @@ def channel_rows(
             after[j] = level
             smaller = min(abs(before), abs(level))
             out[i, j] = smaller if (before > 0.0) == (level > 0.0) else 0.0
-
-
-@kernel
-def follow_channel(
-    kind: int,
-    values: Array,
-    starts: Array,
-    shares: Array,
-    ends: Array,
-    shares_back: Array,
-    numbers: Array,
-    before: Array,
-    after: Array,
-    maxima: Array,
-) -> None:
-    """Where a channel of a whole series stands around each chunk of rows: `before`, (c, 2, p), and `after`, (c, p).
-
-    `maxima` (m, p) are raised to the largest values of the rows of each number (`numbers`, (n,), −1 for none).
-    """
-    n, p = values.shape
-    state, back, out = np.zeros((2, p)), np.zeros(p), np.empty((CHUNK, p))
-    for k in range(n if kind == BOTH_SIDES else 0):
-        i = n - 1 - k
-        if k == 0 or (i + 1) % CHUNK == 0:
-            after[i // CHUNK] = back
-        if ends[i]:
-            back[:] = 0.0
-        share = shares_back[i]
-        for j in range(p):
-            back[j] = back[j] + share * (values[i, j] - back[j])
-    for chunk in range(len(before)):
-        first, last = chunk * CHUNK, min(chunk * CHUNK + CHUNK, n)
-        before[chunk] = state
-        back[:] = after[chunk]
-        rows = slice(first, last)
-        channel_rows(kind, values[rows], starts[rows], shares[rows], state, ends[rows], shares_back[rows], back, out)
-        for i in range(first, last):
-            if numbers[i] >= 0:
-                for j in range(p):
-                    maxima[numbers[i], j] = max(maxima[numbers[i], j], out[i - first, j])
-
-
-@kernel
-def compare_rows(
-    kinds: Array,
-    series: tuple[Array, Array, Array, Array, Array, Array, Array],
-    begin: int,
-    end: int,
-    calibration: tuple[Array, Array, Array, Array],
-    largest: float,
-    found: Array,
-    evidence: Array,
-) -> None:
-    """`compare_channel` of all channels of the rows of some chunks, given what `follow_channel` has found.
-
-    `kinds` (h,); `series` are values, starts, shares (h, n), ends, shares back (h, n), and the states before (h, c, 2,
-    p) and after (h, c, p) each chunk; `found` (h, n, 2).
-    """
-    values, starts, shares, ends, shares_back, before, after = series
-    by, powers, edges, leads = calibration
-    n, p = values.shape
-    out = np.empty((CHUNK, p))
-    for chunk in range(begin, end):
-        first, last = chunk * CHUNK, min(chunk * CHUNK + CHUNK, n)
-        rows = slice(first, last)
-        for h in range(len(kinds)):
-            channel_rows(
-                kinds[h],
-                values[rows],
-                starts[rows],
-                shares[h, rows],
-                before[h, chunk],
-                ends[rows],
-                shares_back[h, rows],
-                after[h, chunk],
-                out,
-            )
-            some = out[: last - first]
-            compare_channel(some, by[h], powers[h], edges[h], leads, largest, found[h, rows], evidence[rows])
 
 
 @kernel
@@ -502,13 +422,13 @@ def follow_states(
     center, directions, references, places = states
     mean, level = state
     n = len(Z)
-    rows, none, distances = np.empty((n, directions.shape[1])), np.zeros(n, dtype=np.int64), np.empty((n, 1))
+    rows, none, distances = np.empty((n, directions.shape[1])), np.zeros(n, dtype=np.int64), np.empty(n)
     multiply_rows(Z - center, directions, rows)
-    third_nearest(rows, none, references, places, 0, distances[:, 0])
+    third_nearest(rows, none, references, places, 0, distances)
     for i in range(n):
-        distances[i, 0] = sqrt(max(distances[i, 0], 0.0))
-    means, levels = np.empty((n, 1)), np.empty(n)
-    moving_means(distances, starts, shares, mean, means)
-    slow_levels(means[:, 0], slow, usual, level, levels)
+        distances[i] = sqrt(max(distances[i], 0.0))
+    means, levels = np.empty(n), np.empty(n)
+    moving_means(distances.reshape((n, 1)), starts, shares, mean, means.reshape((n, 1)))
+    slow_levels(means, slow, usual, level, levels)
     for i in range(n):
-        out[i] = means[i, 0] / levels[i]
+        out[i] = means[i] / levels[i]

@@ -9,7 +9,7 @@ differ by themselves. A row's score is built from its one and its five largest s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
@@ -18,19 +18,16 @@ import numpy as np
 from scipy.optimize import nnls
 
 from penstock._blas import one_blas_thread
-from penstock._threads import for_each, for_each_range
+from penstock._threads import for_each
 from penstock._types import BoolArray, FloatArray, IndexArray
 from penstock.sensors._kernels import (
     BOTH_SIDES,
-    CHUNK,
     FADED,
     MEANS,
     SIZES,
     activity_rows,
     channel_rows,
     compare_channel,
-    compare_rows,
-    follow_channel,
     follow_residuals,
     multiply_rows,
     slow_levels,
@@ -55,7 +52,7 @@ _CUT_AT = 0.99  # quantile of residuals at which they are cut, where their usual
 _MOST_DRAWN = 50_000  # rows, evenly drawn, that quantiles of residuals are taken of
 _DIRECTIONS = 3  # at most, and one for four sensors: more would let a fault excuse itself
 _SMALLEST = 1e-12
-_VALUES_AT_ONCE = 2**17  # for a thread
+_VALUES_IN_CACHE = 2**16
 _FORGOTTEN = 1e-20  # of a moving mean
 SLOW = 1 / 1000  # the weight of a row in a slow level
 
@@ -203,6 +200,49 @@ class Calibration:
         return _mean_sizes(sizes, self.tops), evidence
 
 
+class _Followed:
+    """Channels of rows in memory, by chunks of rows that stay in the cache while they are looked at."""
+
+    def __init__(self, channels: Channels, E: FloatArray, rows: tuple[Any, ...]) -> None:
+        """rows : of the rows of E, as `Channels` hands them out."""
+        self.kinds, self.E = channels.kinds, E
+        self._rows = [np.ascontiguousarray(each.T) for each in rows]
+        size = max(_FEWEST_ROWS, _VALUES_IN_CACHE // E.shape[1])
+        self.chunks = [slice(first, min(first + size, len(E))) for first in range(0, len(E), size)]
+
+    def channel(self, h: int, chunk: slice, state: FloatArray) -> FloatArray:
+        """Return a channel of a chunk; its state (3, p), two rows before the chunk and one after it, goes on."""
+        starts, shares, ends, shares_back = self._rows
+        values, back = self.E[chunk], shares_back[h, chunk]
+        out = np.empty(values.shape)
+        channel_rows(
+            self.kinds[h], values, starts[chunk], shares[h, chunk], state[:2], ends[chunk], back, state[2], out
+        )
+        return out
+
+    def states(self, note: Callable[[int, slice, FloatArray], None] | None = None) -> FloatArray:
+        """Return the states around each chunk, (chunks, channels, 3, p).
+
+        note : called with each channel of each chunk.
+        """
+        states = np.zeros((len(self.chunks), len(self.kinds), 3, self.E.shape[1]))
+
+        def do(h: int) -> None:
+            state = np.zeros(states.shape[2:])
+            for number in reversed(range(len(states))) if self.kinds[h] == BOTH_SIDES else ():
+                states[number, h, 2] = state[2]
+                self.channel(h, self.chunks[number], state)
+            state[:] = 0.0
+            for number, chunk in enumerate(self.chunks):
+                states[number, h, :2], state[2] = state[:2], states[number, h, 2]
+                channel = self.channel(h, chunk, state)
+                if note is not None:
+                    note(h, chunk, channel)
+
+        for_each(do, range(len(self.kinds)))
+        return states
+
+
 @dataclass(frozen=True)
 class Channels:
     """How residuals of a series are seen over time: the kinds of `channel_rows`, and their horizons.
@@ -214,23 +254,29 @@ class Channels:
     kinds: tuple[int, ...]
     horizons: tuple[int, ...]
 
-    def maxima(self, E: FloatArray, spacing: Spacing) -> FloatArray:
-        """Return `block_maxima` of each channel of residuals (n, p), (number of channels, blocks, p)."""
+    def maxima(self, E: FloatArray, spacing: Spacing) -> tuple[FloatArray, FloatArray | None]:
+        """Return `block_maxima` of each channel of residuals (n, p), (number of channels, blocks, p).
+
+        Returns also what `largest` needs, if it was all in one block.
+        """
         edges = _block_edges(len(E))
         maxima = np.full((len(self.kinds), len(edges) - 1, E.shape[1]), -np.inf)
         numbers = np.repeat(np.arange(len(edges) - 1), np.diff(edges))
-        for first, part in self._each(self._maxima_of_rows, E, spacing, numbers):
+        found = self._each(self._maxima_of_rows, E, spacing, numbers)
+        for first, part, _ in found:
             some = maxima[:, first : first + part.shape[1]]
             np.maximum(some, part, out=some)
-        return maxima
+        return maxima, found[0][2] if len(found) == 1 else None
 
-    def largest(self, E: FloatArray, spacing: Spacing, calibration: tuple[Any, ...], evidence: Any) -> FloatArray:
+    def largest(
+        self, E: FloatArray, spacing: Spacing, states: Any, calibration: tuple[Any, ...], evidence: FloatArray | None
+    ) -> FloatArray:
         """Return the largest ratio of each row and the mean of its five, (n, channels, 2); see `compare_channel`.
 
-        calibration : by, powers, edges (number of channels, p) and leads (p,).
+        calibration : by, powers, edges (number of channels, p), and leads (p,).
         evidence : (n, p) is raised; or None.
         """
-        work = partial(self._largest_of_rows, calibration)
+        work = partial(self._largest_of_rows, states, calibration)
         return np.concatenate(self._each(work, E, spacing, *(() if evidence is None else (evidence,))))
 
     def _each(self, work: Any, E: FloatArray, spacing: Spacing, *more: Any) -> list[Any]:
@@ -239,48 +285,39 @@ class Channels:
         around = _rows_remembered(min(1 - FADED, *(each.min() for each in shares)))
         return blocks_around(work, around, E, spacing.starts, shares[0].T, back.starts[::-1], shares[1].T, *more)
 
-    def _follow(self, E: FloatArray, numbers: IndexArray, *rows: Any) -> tuple[Any, FloatArray]:
-        """Return what kernels are given of rows, with states around each chunk, and maxima by `numbers` (−1: none)."""
-        starts, shares, ends, shares_back = (np.ascontiguousarray(each.T) for each in rows)
-        shape = len(self.kinds), -(-len(E) // CHUNK), E.shape[1]
-        before, after = np.empty((*shape[:2], 2, shape[2])), np.empty(shape)
-        maxima = np.full((shape[0], 1 + numbers.max(), shape[2]), -np.inf)
+    def _maxima_of_rows(self, inner: slice, E: FloatArray, *rows: Any) -> tuple[int, FloatArray, FloatArray]:
+        """Return the first of the numbers of the inner rows, their maxima, and states if there are no other rows."""
+        numbers = rows[-1] - rows[-1][inner.start]
+        maxima = np.full((len(self.kinds), int(numbers[inner.stop - 1]) + 1, E.shape[1]), -np.inf)
 
-        def do(h: int) -> None:
-            states = before[h], after[h], maxima[h]
-            follow_channel(self.kinds[h], E, starts, shares[h], ends, shares_back[h], numbers, *states)
+        def note(h: int, chunk: slice, channel: FloatArray) -> None:
+            low, high = max(chunk.start, inner.start), min(chunk.stop, inner.stop)
+            if low < high:
+                begins = np.append(0, np.flatnonzero(np.diff(numbers[low:high])) + 1)
+                part = np.maximum.reduceat(channel[low - chunk.start : high - chunk.start], begins, axis=0)
+                some = numbers[low:high][begins]
+                maxima[h, some] = np.maximum(maxima[h, some], part)
 
-        for_each(do, range(shape[0]))
-        return (E, starts, shares, ends, shares_back, before, after), maxima
-
-    def _maxima_of_rows(self, inner: slice, E: FloatArray, *rows: Any) -> tuple[int, FloatArray]:
-        """Return the first of the numbers of the inner rows, which rise, and the maxima of each channel by number."""
-        first, numbers = int(rows[-1][inner][0]), np.full(len(E), -1)
-        numbers[inner] = rows[-1][inner] - first
-        return first, self._follow(E, numbers, *rows[:-1])[1]
+        states = _Followed(self, E, rows[:-1]).states(note)
+        return int(rows[-1][inner.start]), maxima, states if inner == slice(0, len(E)) else states[:0]
 
     def _largest_of_rows(
-        self,
-        calibration: tuple[Any, ...],
-        inner: slice,
-        E: FloatArray,
-        starts: BoolArray,
-        shares: FloatArray,
-        ends: BoolArray,
-        shares_back: FloatArray,
-        evidence: FloatArray | None = None,
+        self, states: FloatArray | None, calibration: tuple[Any, ...], inner: slice, E: FloatArray, *rows: Any
     ) -> FloatArray:
-        rows, _ = self._follow(E, np.full(len(E), -1), starts, shares, ends, shares_back)
-        kinds, found, raised = np.array(self.kinds), np.empty((len(self.kinds), len(E), 2)), np.zeros((0, E.shape[1]))
-        whole = inner == slice(0, len(E))
-        if evidence is not None:
-            raised = evidence if whole else np.zeros(E.shape)
+        by, powers, edges, leads = calibration
+        followed, found = _Followed(self, E, rows[:4]), np.empty((len(self.kinds), len(E), 2))
+        around = followed.states() if states is None else states
+        evidence = rows[4] if len(rows) > 4 else np.zeros((0, E.shape[1]))
+        raised = evidence if inner == slice(0, len(E)) else np.zeros((len(E) if len(evidence) else 0, E.shape[1]))
 
-        def do(first: int, last: int) -> None:
-            compare_rows(kinds, rows, first, last, calibration, _LARGEST_RATIO, found, raised)
+        def do(number: int) -> None:
+            chunk = followed.chunks[number]
+            for h in range(len(self.kinds)):
+                channel, into = followed.channel(h, chunk, around[number, h]), (found[h, chunk], raised[chunk])
+                compare_channel(channel, by[h], powers[h], edges[h], leads, _LARGEST_RATIO, *into)
 
-        for_each_range(do, -(-len(E) // CHUNK), smallest=1 + _VALUES_AT_ONCE // (CHUNK * E.shape[1]))
-        if evidence is not None and not whole:
+        for_each(do, range(len(around)))
+        if raised is not evidence and len(evidence):
             evidence[inner] = raised[inner]
         return np.ascontiguousarray(found[:, inner].swapaxes(0, 1))
 
@@ -312,14 +349,15 @@ def calibrate(
     Returns also the sizes (n, 2) of the training rows, as `Calibration.score` gives them.
     """
     leads = leads if leads.any() else ~leads
-    middle, third, by = np.quantile(channels.maxima(E, spacing), [0.5, 0.75, quantile], axis=1)
+    maxima, states = channels.maxima(E, spacing)
+    middle, third, by = np.quantile(maxima, [0.5, 0.75, quantile], axis=1)
     tails = np.log(np.maximum(third, _SMALLEST) / np.maximum(middle, _SMALLEST))
     powers = np.clip(usual_tail / np.maximum(tails, _SMALLEST), _LEAST_POWER, 1.0)
     edges = np.empty_like(by)
     for place, (high, wanted) in enumerate(zip(third, by, strict=True)):
         moves = high > 0
         edges[place] = high * np.median(wanted[moves] / high[moves]) if moves.any() else wanted
-    largest = channels.largest(E, spacing, (by, powers, edges, leads), evidence)
+    largest = channels.largest(E, spacing, states, (by, powers, edges, leads), evidence)
     tops: list[FloatArray] = []
     sizes: Any = None
     for each in largest.swapaxes(0, 1):
