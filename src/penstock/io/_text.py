@@ -265,9 +265,10 @@ class TextOptions:
             single = isinstance(sign, str) and len(sign) == 1 and sign not in '"\r\n\0'
             single = single and (sign.isascii() or name == "thousands")
             if sign is not None and not single:
-                raise TableError(f"{name} must be a single character such as ';' or ','; got {quoted(sign)}.")
+                raise TableError(f"{name} must be a single character such as ';' or ','; got {quoted(sign)}.", name)
         if self.decimal is not None and self.decimal == self.thousands:
-            raise TableError(f"decimal and thousands cannot both be {quoted(self.decimal)}.")
+            said = f"decimal and {option('thousands')} cannot both be {quoted(self.decimal)}."
+            raise TableError(said, "decimal")
 
 
 def read_text(source: TextSource, options: TextOptions, log: ReadLog) -> list[RawTable]:
