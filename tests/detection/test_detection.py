@@ -148,25 +148,31 @@ def test_a_detector_is_taken_as_it_is():
 
 
 @pytest.mark.parametrize(
-    ("options", "error", "message"),
+    ("parameter", "options"),
     [
-        *(({"method": method}, TypeError, "method must be a name .* or a detector") for method in (3, NSNMF, object())),
-        ({"method": "lomts"}, ValueError, "Did you mean 'lomst'"),
-        ({"method": "nsnmf", "parameters": {"groups": 3}}, ValueError, "NSNMF has no parameter 'groups'"),
-        ({"parameters": {"groups": 3}}, ValueError, "Detector has no parameter 'groups'"),
-        ({"method": NSNMF(), "parameters": {"n_components": 3}}, ValueError, "no effect on a detector that is made"),
-        *(({"top": top}, ValueError, "top must be a whole number ≥ 1") for top in (0, -1, 2.5, True, "5")),
-        *(({"threshold": it}, TableError, "threshold: .* 'auto' or a number in") for it in ("high", 0.0, 0.7, -1, [1])),
+        ("method", {"method": "lomts"}),
+        ("method", {"method": "nsnmf", "parameters": {"groups": 3}}),
+        ("method", {"parameters": {"groups": 3}}),
+        ("method", {"method": NSNMF(), "parameters": {"n_components": 3}}),
+        *(("top", {"top": top}) for top in (0, -1, 2.5, True, "5")),
+        *(("threshold", {"threshold": it}) for it in ("high", 0.0, 0.7, -1, [1])),
         *(
-            ({"modes": "state", name: it}, TableError, f"{name}.*'30 min'")
-            for name in ("gap", "settle")
+            ("gap", {"gap": it})
             for it in (-1, 1.5, True, "1.5", "soon", dt.timedelta(-1), np.timedelta64("NaT"), pd.NaT, [1])
         ),
+        *(("settle", {"modes": "state", "settle": it}) for it in (-1, "soon")),
     ],
 )
-def test_options_that_cannot_be_are_refused_before_anything_is_read(options, error, message):
-    with pytest.raises(error, match=message):
+def test_options_that_cannot_be_are_refused_before_anything_is_read(parameter, options):
+    with pytest.raises(ValueError) as refused:  # noqa: PT011
         detect("no such file.csv", **options)
+    assert refused.value.parameter == parameter
+
+
+@pytest.mark.parametrize("method", [3, NSNMF, object()])
+def test_a_method_is_a_name_or_a_detector(method):
+    with pytest.raises(TypeError):
+        detect("no such file.csv", method=method)
 
 
 def test_how_to_read_a_table_that_is_read_is_refused():
@@ -362,17 +368,17 @@ def test_a_model_knows_the_column_of_groups():
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("options", "named"),
     [
-        ({"group": "unit"}, r"has no column 'unit' \(given as group\)"),
-        ({"group": "oil"}, "column 'oil' has .* different values in 240 rows, so it is no column of groups"),
-        ({"group": "run", "columns": ["run", "oil"]}, "'run' cannot be an input and the group"),
-        ({"group": "fault", "label": "fault"}, "'fault' cannot be the group and the label"),
-        ({"group": "time", "time": "time"}, "'time' cannot be the group and the time"),
+        ({"group": "unit"}, "'unit'"),
+        ({"group": "oil"}, "column 'oil'"),
+        ({"group": "run", "columns": ["run", "oil"]}, "'run'"),
+        ({"group": "fault", "label": "fault"}, "'fault'"),
+        ({"group": "time", "time": "time"}, "'time'"),
     ],
 )
-def test_groups_that_are_none_are_refused(options, words):
-    with pytest.raises(TableError, match=words):
+def test_groups_that_are_none_are_refused(options, named):
+    with pytest.raises(TableError, match=named):
         detect(runs(), method="mean", **options)
 
 

@@ -225,7 +225,8 @@ def _with_changes(
 ) -> NDArray[np.str_]:
     """Return modes with "changing" from the last row before a change to less than `settle` after the row after it."""
     if isinstance(settle, pd.Timedelta) and time is None:
-        raise TableError("settle is a duration, but the table has no time stamps. Give a number of rows instead.")
+        said = "settle is a duration, but the table has no time stamps. Give a number of rows instead."
+        raise TableError(said, "settle")
     if isinstance(settle, int) or time is None:
         places, span = np.arange(len(modes)), int(settle)  # type: ignore[arg-type]
     else:
