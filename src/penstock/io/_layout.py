@@ -393,27 +393,29 @@ def has_decimal_comma(field: str) -> bool:
 
 _WITH_UNIT = re.compile(
     rf"(?:[{LIMITS}]=?\s?)?[+-]?\s?(?:\d[\d.,]*|[.,]\d+)(?:[eE][+-]?\d+)?"
-    r"(?P<unit>\s?[^\d\s.,+*?()\"-](?:\D|(?<=[^\W\d_])[23](?!\d)){0,11})"  # such as m3/h
+    r"(?P<unit>\s?[^\d\s.,+*?#()\"-](?:\D|(?<=[^\W\d_])[23](?!\d)){0,11})"  # such as m3/h
 )
 
 
 def unit_in_cells(texts: Sequence[str]) -> str:
     """Return what stands after the numbers in these texts, with the blank before it; "" if that differs.
 
-    Some may be numbers alone, but where others are per cent: 0.5 may be 50 %.
+    Up to half of them may be numbers alone, but where others are per cent: 0.5 may be 50 %. What stands behind fewer is
+    no unit, but says how good these are.
 
-    >>> unit_in_cells(["695.1 kW", "−3 kW", "7"]), unit_in_cells(["43.4%", "7%"]), unit_in_cells(["1 a", "2 b"])
+    >>> unit_in_cells(["695.1 kW", "−3 kW", "7"]), unit_in_cells(["43.4%", "7%"]), unit_in_cells(["1 a", "2", "3"])
     (' kW', '%', '')
     """
-    found = dict[str, bool]()
+    found = Counter[str]()
     for text in texts:
         plain = text.translate(_AS_ASCII)
         match = _WITH_UNIT.fullmatch(plain)
         if match is None and not _SPELLED.fullmatch(plain):
             return ""
-        found[text[match.start("unit") :] if match is not None else ""] = True
-    units = [unit for unit in found if unit]
-    return units[0] if len(units) == 1 and not ("" in found and "%" in units[0]) else ""
+        found[text[match.start("unit") :] if match is not None else ""] += 1
+    alone = found.pop("", 0)
+    unit = next(iter(found), "")
+    return unit if len(found) == 1 and alone <= found[unit] and not (alone and "%" in unit) else ""
 
 
 def thousands_sign(field: str) -> str | None:

@@ -385,10 +385,8 @@ class RowSource:
             return
         reader = parser.reader or TimeReader()
         rows.seconds = reader.seconds(times, self.progress.last)
-        unread = np.flatnonzero(np.isnan(rows.seconds)).tolist()
-        reasons = {place: reader.why_not(times[place]) for place in unread if _is_there(times[place])}
-        if parser.reader is not None and reader.dated:
-            reasons |= {place: "its time is missing" for place in unread if place not in reasons}
+        unread = [place for place in np.flatnonzero(np.isnan(rows.seconds)).tolist() if _is_there(times[place])]
+        reasons = {place: reader.why_not(times[place]) for place in unread}
         reasons |= self._impossible_times(reader, times, rows.seconds)
         rows.seconds[list(reasons)] = np.nan
         newest = self.progress.newest
