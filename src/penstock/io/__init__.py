@@ -13,7 +13,7 @@ from penstock.io.align import AlignedRows, AlignedTag, Aligner, Alignment, Align
 from penstock.io.aligned import AlignedSource, Aligning, AnySource, plain_alignment
 from penstock.io.feeds import Feed, InputError, PipeFeed, open_feed
 from penstock.io.read import read_table, source_name
-from penstock.io.rows import MAX_AHEAD, BadLine, Batch, RowSource, TimeProgress
+from penstock.io.rows import MAX_AHEAD, BadLine, Batch, RowParser, RowSource, TimeProgress
 from penstock.io.sinks import JsonLinesSink, OutputMark, continue_sink, open_sink
 from penstock.io.sql import file_of_address, is_address, public_query
 from penstock.io.table import DOUBTS, Note, ReadLog, Table, TableError, TagNote, refuse_unknown
@@ -40,6 +40,7 @@ __all__ = [
     "OutputMark",
     "PipeFeed",
     "ReadLog",
+    "RowParser",
     "RowSource",
     "Table",
     "TableError",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from numbers import Real
 from typing import Any
 
@@ -68,9 +69,15 @@ class MissingCodes:
             if not isinstance(code, str | Real):
                 raise TableError(f"missing must be texts or numbers; got {quoted(code)}.")
         texts = [str(code).strip() for code in several]
-        spelled = pd.Series([*texts, *(words or ())], dtype="object").str.replace(",", ".")
-        numbers = pd.to_numeric(spelled, errors="coerce").dropna()
-        return cls(frozenset(texts), tuple(numbers.astype(float)), frozenset(words or ()), words is not None)
+        numbers = _spelled_numbers((*texts, *(words or ())))
+        return cls(frozenset(texts), numbers, frozenset(words or ()), words is not None)
+
+
+@lru_cache(maxsize=64)
+def _spelled_numbers(texts: tuple[str, ...]) -> tuple[float, ...]:
+    """Return the numbers that some texts spell; kept, as each posted text of rows asks for those of its asset."""
+    spelled = pd.Series(texts, dtype="object").str.replace(",", ".")
+    return tuple(pd.to_numeric(spelled, errors="coerce").dropna().astype(float))
 
 
 def numbers_and_texts(

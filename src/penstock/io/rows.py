@@ -204,6 +204,16 @@ class RowSource:
         """How times are read; None as long as there was none that can be read."""
         return None if self._parser is None else self._parser.reader
 
+    @property
+    def parser(self) -> RowParser | None:
+        """What parses the lines; None as long as the layout is not known."""
+        return self._parser
+
+    @property
+    def has_lines(self) -> bool:
+        """Whether lines were read that were not returned."""
+        return bool(self._lines or self._last)
+
     def next_batch(self, at_most: int) -> Batch | None:
         """Return rows from at most so many lines; None when there are none yet, or a line was no row."""
         if self._parser is None:
@@ -238,10 +248,14 @@ class RowSource:
         return {**place, "table": self._parser.state(), "progress": asdict(self.progress)}
 
     def continue_from(self, position: dict[str, Any]) -> None:
-        """Go on at a position, or, where the feed cannot seek, with what comes now."""
+        """Go on at a position, or, where the feed cannot seek, with what comes now.
+
+        How the table is read may be said by the parser of another source with the same options.
+        """
         try:
             table, file, line = position["table"], position["file"], int(position["line"])
-            self._parser = restore_parser(table, self._options)
+            is_parser = isinstance(table, CsvRows | JsonRows)
+            self._parser = copy(table) if is_parser else restore_parser(table, self._options)
             if "progress" in position:
                 self.progress = TimeProgress(**position["progress"])
         except (LookupError, TypeError, ValueError) as error:

@@ -430,7 +430,7 @@ class Api:
         except TableError as error:
             raise RefusedError(str(error), 501) from None
         media_type = "application/vnd.apache.parquet"
-        return StreamingResponse(self._sent(parquet_pieces(frames)), media_type=media_type, headers=headers)
+        return StreamingResponse(self._sent(as_parquet(frames)), media_type=media_type, headers=headers)
 
     async def _sent(self, pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
         """Yield pieces, each made in a thread when the one before was sent."""
@@ -803,7 +803,7 @@ def _export_frame(
     return pd.concat([part, pd.DataFrame(values, columns=named)], axis=1)
 
 
-def parquet_pieces(frames: Iterable[pd.DataFrame]) -> Iterator[bytes]:
+def as_parquet(frames: Iterable[pd.DataFrame]) -> Iterator[bytes]:
     """Yield a Parquet file of tables with the same columns, a piece for each."""
     import pyarrow as pa
     from pyarrow import parquet

@@ -27,8 +27,10 @@ from penstock.io import (
     Batch,
     Feed,
     InputError,
+    RowParser,
     RowSource,
     TimeProgress,
+    TimeReader,
     is_missing,
 )
 from penstock.live.alarm_files import AlarmClock
@@ -85,6 +87,7 @@ class TextReading:
     rows, accepted, malformed : of the pieces so far: rows, those (or readings) that were taken, and other lines; the
         first of these are named.
     digest : of source and text; "" as long as all of it may be read at once.
+    times : how its times were read at the beginning.
     """
 
     asset: Asset
@@ -92,6 +95,7 @@ class TextReading:
     layout: str
     line_bytes: float
     digest: str = ""
+    times: TimeReader | None = None
     rows: int = 0
     accepted: int = 0
     malformed: int = 0
@@ -130,6 +134,7 @@ class Asset:
         scorer = self.scorer = self._saved_scorer()
         self._table = scorer.table_options(options.table)
         self.layouts: dict[str, Any] = positions.pop("layouts", {})
+        self._parsers: dict[str, RowParser] = {}  # of layouts
         self.parts: dict[str, Any] = positions.pop("parts", {})  # of posted texts: where each is to be read on
         self.new_layout = self.new_parts = self.new_columns = False
         self.line_seconds, self.spent = 1e-3, 0.0  # what a line takes, about, and what those of this cycle took
@@ -278,7 +283,7 @@ class Asset:
         """
         key = self._layout_key(lines)
         reader = self._aligned(self._read_rows(_Lines(lines, source)))
-        known = self.layouts.get(key, layout)
+        known = self._parsers.get(key) or self.layouts.get(key, layout)
         if known is None:  # it was known when the text came, and is forgotten
             known = self.learn_layout(lines, source)
         reading = TextReading(self, reader, key, len(lines) / (1 + lines.count(b"\n")))
@@ -289,13 +294,14 @@ class Asset:
             for name in _COUNTED:
                 setattr(reading, name, place.get(name, 0))
         reader.continue_from({"table": known, **place})
+        reading.times = reader.reader
         return reading
 
     def read_text(self, reading: TextReading, at_most: int) -> Batch:
         """Return the next rows of a text, from at most so many lines."""
         reader, left = reading.source, max(1, min(at_most, int(_PIECE_BYTES / reading.line_bytes)))
         parts: list[Batch] = []
-        while not reader.ended and left > 0:
+        while not reader.ended and (left > 0 or not reader.has_lines):
             part = reader.next_batch(left)
             if part is not None:
                 left -= len(part.lines) + len(part.faults)
@@ -304,17 +310,26 @@ class Asset:
                 left -= part.readings
         assert reader.columns is not None
         self._begin(reader.columns.variable_names)
-        table = reader.position()["table"]
-        if self.layouts.get(reading.layout) != table:
-            if len(self.layouts) >= _MOST_LAYOUTS:
-                self.layouts.pop(next(iter(self.layouts)))
-            self.layouts[reading.layout], self.new_layout = table, True
+        if reading.layout not in self._parsers or reader.reader is not reading.times:
+            self._learn(reading)
         batch = joined_batches(parts)
         if reader.ended and not (
             batch.lines or batch.faults or batch.readings or reading.accepted or reading.malformed
         ):
             raise InputError("There is no row in this, only a header.")
         return batch
+
+    def _learn(self, reading: TextReading) -> None:
+        """Remember how a text is read, for others of its layout; its times may have shown more than before."""
+        parser, key = reading.source.parser, reading.layout
+        assert parser is not None
+        if self.layouts.get(key) != parser.state():
+            if len(self.layouts) >= _MOST_LAYOUTS:
+                oldest = next(iter(self.layouts))
+                self._parsers.pop(oldest, None)
+                del self.layouts[oldest]
+            self.layouts[key], self.new_layout = parser.state(), True
+        self._parsers[key], reading.times = parser, reading.source.reader
 
     def note_part(self, reading: TextReading, lines: bytes, source: str) -> None:
         """Note how far a text was read, for the store; a text that was read to its end is forgotten."""

@@ -282,6 +282,7 @@ async function openAlarm(id, { keep = false } = {}) {
   $("actions").replaceChildren(...buttons.map(([action, text], i) =>
     make("button", { type: "button", "data-action": action, class: i ? "" : "first" }, null, text)));
   $("work").hidden = !buttons.length;
+  for (const each of [$("hours-aside"), $("reasons").querySelector("[value='remind me']")]) each.closest("label").hidden = !alarm.open;
   if (keep) return;
   $("work-problem").textContent = "";
   $("comment").value = "";
