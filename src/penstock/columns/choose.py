@@ -158,9 +158,13 @@ class InputChoice:
         texts = [name for name in self.as_they_are if values[name].dtype.kind != "f"]
         if texts:
             raise TableError(f"{table.source}: column {texts[0]!r} held numbers before, and now holds text.")
-        parts = [values[list(self.as_they_are)].to_numpy(dtype=np.float64)]
-        parts += [encoding.apply(values[encoding.column]) for encoding in self.encoded]
-        return pd.DataFrame(np.hstack(parts), index=values.index, columns=list(self.names))
+        found = np.empty((len(values), len(self.names)))  # row by row, as detectors take it
+        for place, name in enumerate(self.as_they_are):
+            found[:, place] = values[name]
+        parts = [encoding.apply(values[encoding.column]) for encoding in self.encoded]
+        if parts:
+            found[:, len(self.as_they_are) :] = np.hstack(parts)
+        return pd.DataFrame(found, index=values.index, columns=list(self.names), copy=False)
 
 
 def give_roles(

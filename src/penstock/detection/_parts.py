@@ -16,10 +16,9 @@ from penstock._types import BoolArray, FloatArray, IndexArray
 from penstock.detectors.views import VIEWS
 from penstock.graph.search import RowSearch, search_over
 from penstock.prepare import MinMaxScaling
-from penstock.sensors.blocks import row_blocks
 
 MOST_REFERENCES = 2000
-_ROWS_AT_ONCE = 1000  # of which shares are kept in memory, for each view
+_ROWS_AT_ONCE = 1000  # of which shares, or distances of each input, are in memory
 _LEAST_USUAL = 1e-6  # of the largest mode's
 _MOST_OF_IT = 0.5  # of a score
 _SPREADS = 3.29  # from the 0.05 to the 0.95 quantile of a normal distribution, in standard deviations
@@ -274,13 +273,15 @@ class SimilarRows:
 
     def _nearest_of_all(self, row: FloatArray, k: int) -> tuple[IndexArray, FloatArray]:
         shared = np.flatnonzero(~np.isnan(row) & ~np.isnan(self.medians))
-        if not len(shared):
+        if not len(shared) or not k:
             return np.full(k, -1), np.full(k, np.inf)
-        squares = np.empty(len(self._scaled))
-        for some in row_blocks(*self._scaled.shape):
-            apart = self._scaled[some, shared] - row[shared]
-            squares[some] = np.einsum("ij,ij->i", apart, apart)
-        near = np.argsort(squares, kind="stable")[:k]
+        squares, every = np.empty(len(self._scaled)), len(shared) == len(row)
+        for first in range(0, len(squares), _ROWS_AT_ONCE):
+            some = self._scaled[first : first + _ROWS_AT_ONCE]
+            apart = (some if every else some[:, shared]) - row[shared]
+            squares[first : first + _ROWS_AT_ONCE] = np.einsum("ij,ij->i", apart, apart)
+        near = np.flatnonzero(squares <= np.partition(squares, k - 1)[k - 1])
+        near = near[np.argsort(squares[near], kind="stable")[:k]]
         return near, np.sqrt(squares[near] * len(row) / len(shared))
 
 

@@ -188,7 +188,9 @@ def _score(parts: tuple[ScoredPart, ...], prepared: Prepared) -> tuple[FloatArra
         part, new, fitted = each.part, each.new, each.fitted
         if fitted is not None:
             scores[fitted] = part.training_scores
-        if fitted is not None and evidence is not None:
+        if fitted is not None and evidence is not None and len(fitted) == len(values):  # no copy of a whole table
+            evidence = part.detector.evidence_
+        elif fitted is not None and evidence is not None:
             evidence[fitted] = part.detector.evidence_
         try:
             if part.can.over_time:

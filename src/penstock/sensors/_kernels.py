@@ -285,7 +285,7 @@ def compare_with_past(values: Array, least: float, floors: Array, state: Array, 
 
 @kernel
 def third_nearest(
-    rows: Array, places: Array, references: Array, reference_places: Array, zone: int, out: Array
+    rows: Array, places: Array, references: Array, reference_places: Array, zone: int | np.int64, out: Array
 ) -> None:
     """Squared distance to the third nearest reference at least `zone` rows away, or to the last there is.
 
@@ -424,7 +424,7 @@ def follow_states(
     n = len(Z)
     rows, none, distances = np.empty((n, directions.shape[1])), np.zeros(n, dtype=np.int64), np.empty(n)
     multiply_rows(Z - center, directions, rows)
-    third_nearest(rows, none, references, places, 0, distances)
+    third_nearest(rows, none, references, places, np.int64(0), distances)
     for i in range(n):
         distances[i] = sqrt(max(distances[i], 0.0))
     means, levels = np.empty(n), np.empty(n)
