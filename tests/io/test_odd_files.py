@@ -86,7 +86,9 @@ def test_limits_are_read_as_such_and_said(tmp_path: Path) -> None:
     assert (note.count, note.columns, note.doubt) == (15, ("flow",), True)
 
 
-@pytest.mark.parametrize("spelled", [lambda n: f"bar {n}.25", lambda n: f"{n}.5 kW" if n % 2 else f"{n}.5 W"])
+@pytest.mark.parametrize(
+    "spelled", [lambda n: f"bar {n}.25", lambda n: f"{n}.5 kW" if n % 2 else f"{n}.5 W", lambda n: f"00:00:{n:02d}"]
+)
 def test_text_that_holds_numbers_is_a_doubt(spelled: Callable[[int], str]) -> None:
     table = read_table(
         {"time": pd.date_range(START, periods=60, freq="min"), "x": range(60), "p": map(spelled, range(60))}
@@ -122,6 +124,7 @@ TIMES = {
     "with the name of a zone": "{:%Y-%m-%d %H:%M} Europe/Berlin",
     "comma before milliseconds": "{:%Y-%m-%dT%H:%M:%S},000",
     "weeks": "{:%GW%V%u %H:%M}",
+    "as Java writes it": "{0:%a %b %d %H:%M:%S} UTC {0:%Y}",
 }
 
 
@@ -131,7 +134,7 @@ def test_a_time_is_read_however_it_is_written(form: str, tmp_path: Path) -> None
     path.write_text("time;flow\n" + "".join(f"{form.format(time)};{n}\n" for n, time in enumerate(MOMENTS)))
     table = read_table(path)
     assert table.time is not None
-    assert table.time.tolist() == MOMENTS.tolist()
+    assert table.time.tz_localize(None).tolist() == MOMENTS.tolist()
     assert _rows_of_stream(path)[1].tolist() == (MOMENTS.asi8 / 1e6).tolist()
 
 

@@ -31,7 +31,7 @@ _EXACT = 2.0**53  # float64 holds every whole number up to this one
 _MARKED = r"([+-]?[\d.,]+(?:[eE][+-]?\d+)?)\s*([GBUgbu])"  # good, bad or uncertain
 _MOST_WORDS, _LONGEST_WORD = 20, 40  # in place of the numbers of a column, and characters of one, that are kept
 _SAMPLE = 1000  # different texts that are looked at
-_WITH_DECIMALS, _FEWEST_TEXTS, _MANY = r"\d[.,]\d", 20, 0.5  # of these have decimals: they may be numbers
+_LIKE_NUMBERS, _FEWEST_TEXTS, _MANY = r"\d[.,:]\d", 20, 0.5  # of these may be numbers, or durations
 _NOTES = {  # kind → sentence, and whether something was changed that the user did not ask for
     "codes for missing": ("{values} in {columns} taken as missing, being a code for it (such as {example}).", False),
     "codes for missing?": ("{values} in {columns} taken as missing, as {example} is far from all readings.", True),
@@ -251,7 +251,7 @@ class ColumnReader:
             self._count_words(failed | bad, spelled, name)
             return numbers
         some = wrong.iloc[:_SAMPLE]
-        like_numbers = len(some) >= _FEWEST_TEXTS and some.str.contains(_WITH_DECIMALS).mean() >= _MANY
+        like_numbers = len(some) >= _FEWEST_TEXTS and some.str.contains(_LIKE_NUMBERS).mean() >= _MANY
         if good > 0.05 * len(column):
             self.count("mixed text", name, good, wrong.iloc[0])
         elif like_numbers and not some.iloc[:_FEWEST_TEXTS].map(is_time).any():

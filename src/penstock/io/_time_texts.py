@@ -58,10 +58,15 @@ _WORDS = re.compile(  # Spanish, "at" in some languages, the name of a zone
     r"(?<=\w) del?(?= )|(?<=\d),? (?:klo|kl\.?|um|at|à|às|alle|ore|o)(?= \d)|\s?\([^()]*\)$|(?<=\d) [a-z]+/[a-z_]+$",
     re.IGNORECASE,
 )
+_ZONE_BEFORE_YEAR = re.compile(  # Fri Mar 01 07:05:00 CET 2024, as Java and Unix write it
+    r"(?:[a-z]{2,3} )?([a-z]{3,4}) {1,2}(\d{1,2}) ([\d:.]{5,12}) ([a-z]{1,5}|[a-z]{0,3}[+-]\d\d:?\d\d) (\d{4})",
+    re.IGNORECASE,
+)
 _IN_SIGNS = re.compile(r"(?:\[|=?\"|')([^\[\]\"']+)(?:\]|\"|)")  # [2024-03-05 07:00]
 _ODD = re.compile(  # what one of these is needed for
-    r"^[\['=]|[a-z]/[a-z]|\d\s?h\s?\d|#|\)| de |\d,? [a-zà]{1,4}\.? \d|\s[-–—]\s|\d.?/\d{4}-|\b(?:to|bis)\b",
-    re.IGNORECASE,
+    r"^[\['=]|[a-z]\S* \d{4}$|[a-z]/[a-z]"
+    r"|\d\s?h\s?\d|#|\)| de |\d,? [a-zà]{1,4}\.? \d|\s[-–—]\s|\d.?/\d{4}-|\b(?:to|bis)\b",
+    re.IGNORECASE | re.MULTILINE,
 )
 _LETTER = "[a-zà-öø-ÿÀ-ÖØ-Þźа-яА-Я]"
 _WEEKDAY = (
@@ -141,12 +146,15 @@ def _plainly(text: str) -> str:
     ('2024/3/5 1:30 pm', '2024-3-5', '5 mars 2024 7:05')
     >>> _plainly("5.3.2024 07:00 - 5.3.2024 08:00"), _plainly("DT#2024-03-05-07:00:00"), _plainly("5 de mayo de 2024")
     ('5.3.2024 07:00', '2024-03-05-07:00:00', '5 mayo 2024')
+    >>> _plainly("Tue Mar 05 07:00:00 CET 2024"), _plainly("Tue Mar  5 07:00:00 UTC+01:00 2024")
+    ('05 Mar 2024 07:00:00 CET', '5 Mar 2024 07:00:00 UTC+01:00')
     >>> _plainly("[2024-03-05 07:00]"), _plainly("'2024-03-05 07:00"), _plainly('="2024-03-05"')
     ('2024-03-05 07:00', '2024-03-05 07:00', '2024-03-05')
     """
     if _ODD.search(text):
         bare = _IN_SIGNS.fullmatch(text.strip())
         text = text if bare is None else bare[1]
+        text = _ZONE_BEFORE_YEAR.sub(r"\2 \1 \5 \3 \4", text)
         text = _WORDS.sub("", _TYPED.sub("", text))
         text = _FRENCH.sub(lambda found: f":{found[1]}" + (f":{found[2]}" if found[2] else ""), text)
         span = _SPAN.fullmatch(text)
