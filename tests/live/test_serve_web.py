@@ -637,3 +637,15 @@ def test_slow_clients_are_cut_off(tmp_path):
 def test_a_flood_is_limited(tmp_path):
     with LiveServer(options(tmp_path), Limits(rate=0.0, burst=5.0)) as server:
         assert [Client(server.url)("GET", "/healthz")[0] for _ in range(8)] == [200] * 5 + [429] * 3
+
+
+def test_changes_are_read_some_at_a_time_and_the_last_ones_count(tmp_path):
+    """For the load of alarms, of any number of days; of one alarm the last ones are shown."""
+    store = Store(tmp_path / "live.db")
+    with store.transaction():
+        for number in range(2500):
+            store.add_change(f"unit1-1.{number}", "unit1-1", float(number), {"number": number})
+    assert [each["number"] for each in store.each_change(700.0)] == list(range(700, 2500))
+    assert [each["number"] for each in store.each_change(0.0, most=1200)] == list(range(1300, 2500))
+    assert [each["number"] for each in store.changes("unit1-1", most=3)] == [2497, 2498, 2499]
+    store.close()

@@ -519,7 +519,7 @@ class Api:
     def _load(self, days: float, operators: int) -> dict[str, Any]:
         times = [asset.record.newest for asset in self.service.assets.values() if asset.record.newest is not None]
         end = max(times, default=time.time())
-        changes = [Change.from_dict(each) for each in self.store.changes(since=end - 86400 * days)]
+        changes = list(map(_slim_change, self.store.each_change(end - 86400 * days)))
         first = min([each.time for each in changes if each.alarm is not None], default=end)
         found = alarm_load(changes, first, end, operators)
         return {
@@ -835,6 +835,13 @@ class _Written(RawIOBase):
     def taken(self) -> bytes:
         parts, self._parts = self._parts, []
         return b"".join(parts)
+
+
+def _slim_change(record: dict[str, Any]) -> Change:
+    """Return a change without what is known of sensors, which takes most of its memory."""
+    if "alarm" in record:
+        record["alarm"] |= {"sensors": [], "pattern": {}}
+    return Change.from_dict(record)
 
 
 def _with_words(alarm: dict[str, Any]) -> dict[str, Any]:

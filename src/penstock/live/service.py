@@ -2,8 +2,9 @@
 
 All that changes anything (rows from files and from clients, actions of people, timers) passes through the one thread of
 `Service`, in cycles: take what is there, score it, update the alarms, write one transaction, then answer and tell. What
-was answered is in the store; what was not has not happened. A model's state is saved now and then, and computed again
-from the readings after it: the verdicts do not depend on how rows are cut into batches.
+was answered is in the store. A cycle is short, as others wait for it: assets take turns, each with a piece of its rows.
+A model's state is saved now and then, and computed again from the readings after it: the verdicts do not depend on how
+rows are cut into batches.
 """
 
 from __future__ import annotations

@@ -661,6 +661,14 @@ class Store:
         found = self._sealed(f"SELECT * FROM changes WHERE {where} ORDER BY number DESC LIMIT ?", *values, most)
         return _records(reversed(found))
 
+    def each_change(self, since: float, most: int = 200_000) -> Iterator[dict[str, Any]]:
+        """Yield changes from a time on in order, the last ones if there are more than so many; read some at a time."""
+        number = int(self._read("SELECT coalesce(max(number), 0) FROM changes")[0][0]) - most
+        query = "SELECT * FROM changes WHERE number > ? AND at >= ? ORDER BY number LIMIT 1000"
+        while found := self._sealed(query, number, since):
+            yield from _records(found)
+            number = found[-1]["number"]
+
     def changes_after(self, number: int, most: int = 20_000) -> tuple[int, list[dict[str, Any]]]:
         """Return changes after this number in the order in which they were written, the last ones, and the last number.
 
