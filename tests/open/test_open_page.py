@@ -136,7 +136,7 @@ def test_a_reload_and_a_second_tab_lose_nothing(browser, server, tmp_path):
 
 def test_a_long_table_with_quality(browser, server, tmp_path):
     frame = plant_frame(400, fault=range(0)).melt("time", var_name="tag", value_name="value")
-    frame["quality"] = ["Bad" if n % 50 == 0 else "Good" for n in range(len(frame))]
+    frame["quality"] = ["Bad" if n % 51 == 0 else "Good" for n in range(len(frame))]
     path = tmp_path / "readings.csv"
     frame.sort_values("time").to_csv(path, index=False)
     with opened(browser, server) as page:
