@@ -18,26 +18,20 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from penstock._blas import one_blas_thread
+from penstock._threads import one_blas_thread
 from penstock._types import Factors, FloatArray, IndexArray, SparseMatrix, Tree
 from penstock.detectors import NSNMF, ClusterPlan, Copies, FactorModel, FactorTask
 from penstock.factor import Coordinate, RowBlocks
 from penstock.factor.blocks import CHUNK, BlockCoupling, RowBlock, State, Work, cut_graph
-from penstock.factor.solve import BlockProblem, fit_by_blocks
+from penstock.factor.row_blocks import BlockProblem
+from penstock.factor.solve import fit_by_blocks
 from penstock.factor.start import draw_seed, draws_from
 from penstock.graph.search import RowSearch
 from penstock.graph.similarities import neighbor_mean
 from penstock.scale.cluster import Cluster
 from penstock.scale.plan import group_count
 from penstock.scale.tree import LaidRows
-from penstock.scale.workspace import (
-    Workspace,
-    create_array,
-    load_arrays,
-    open_array,
-    open_arrays,
-    save_arrays,
-)
+from penstock.scale.workspace import Workspace, create_array, load_arrays, open_array, open_arrays, save_arrays
 from penstock.scoring import residual_scores
 
 _CHECKPOINT_EVERY = 5  # iterations: the line of tasks that a lost worker would cost
@@ -84,7 +78,7 @@ def fit_factors(
     places = [np.searchsorted(copies.kept, open_array(space / f"part-{part}" / "numbers.npy")) for part in parts]
     W = in_table_order(space / "weights.npy", places, executor.gather("W"))
     scores = in_table_order(space / "scores.npy", places, found)
-    model = FactorModel(copies, task.problem, Factors(W, H), RowSearch(rows), tree)
+    model = FactorModel(copies, rows, task.problem, Factors(W, H), RowSearch(rows), tree)
     steps.install(model if keeps_files else model.in_memory(), outcome, complete=True)
     return np.asarray(scores)[copies.copy_of]
 
@@ -97,11 +91,6 @@ def check_solver(detector: NSNMF) -> None:
             "Blocks of rows on a cluster need the matrix S, which similarity='path' has none of. Fit it on one machine "
             "(engine='local'), or use a similarity of the tree's edges such as 'inverse' or 'normalized'."
         )
-
-
-def asked_blocks(solver: Any) -> int | None:
-    """Return how many blocks a detector's solver is set to, None if it leaves that open."""
-    return solver.n_blocks if isinstance(solver, RowBlocks) else None
 
 
 def block_settings(solver: Any, n_blocks: int) -> RowBlocks:
@@ -148,8 +137,7 @@ def _seed(space: Workspace, random_state: Any) -> int:
     """Return the detector's seed, or one drawn from its source of random numbers and kept for a run that is resumed."""
     if isinstance(random_state, int | np.integer):
         return int(random_state)
-    drawn = space.keep_numbers("seed", lambda: {"seed": draw_seed(draws_from(random_state)) % 2**32})
-    return int(drawn["seed"])
+    return int(space.keep("seed", lambda: {"seed": draw_seed(draws_from(random_state)) % 2**32})["seed"])
 
 
 class Checkpoints:

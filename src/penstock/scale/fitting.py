@@ -21,15 +21,12 @@ from penstock.detectors import (
     cluster_plan,
     restore_on_failure,
 )
+from penstock.factor import RowBlocks
 from penstock.graph.partition import sample_size
+from penstock.graph.rows import different_rows
 from penstock.scale.cluster import Cluster, Progress, use_cluster
-from penstock.scale.factor_fit import asked_blocks, check_solver, fit_factors
-from penstock.scale.plan import (
-    MOST_PARTS,
-    check_memory_of_driver,
-    check_pieces,
-    settled_plan,
-)
+from penstock.scale.factor_fit import check_solver, fit_factors
+from penstock.scale.plan import MOST_PARTS, check_memory_of_driver, check_pieces, settled_plan
 from penstock.scale.rows import PieceLayout, cut_into_parts, joint_extent, lay_rows, measure
 from penstock.scale.series_fit import fit_series, order_digest
 from penstock.scale.sources import Source, open_source
@@ -125,7 +122,8 @@ def fit(
         check_pieces(cluster, opened)
         order = {"order": order_digest(time, runs)} if is_series else {}
         space.begin(_described(detector, opened, n_parts) | order)
-        seen, keeps = None, folder is not None
+        seen = None
+        keeps = folder is not None
         if isinstance(detector, SensorDetector):
             scores, seen = fit_series(cluster, space, detector, steps, opened, source, time, runs, keeps_files=keeps)
         else:
@@ -152,7 +150,7 @@ def _fit(
     parts = cut_into_parts(cluster, space, plan, merge_copies=needs.merge_copies)
     ends = np.array([extent.minimum, extent.maximum])
     laid = LaidRows(space, parts, n, *(ends if scaling is None else scaling.apply(ends)))
-    copies = Copies.from_originals(laid.originals(merge=needs.merge_copies))
+    copies = Copies(*different_rows(laid.originals(merge=needs.merge_copies)))
     tree = laid.tree(cluster)
     if isinstance(detector, Detector):
         views = fit_views(cluster, laid, detector.random_state, plan, copies, tree, keeps_files=keeps_files)
@@ -162,7 +160,8 @@ def _fit(
 
 def _asked_parts(detector: Any, n_parts: int | None) -> int | None:
     """Return how many parts are asked for, by the caller or by the solver's blocks, which must agree."""
-    blocks = asked_blocks(detector.solver) if isinstance(detector, NSNMF) else None
+    solver = detector.solver if isinstance(detector, NSNMF) else None
+    blocks = solver.n_blocks if isinstance(solver, RowBlocks) else None
     if n_parts is None:
         return blocks
     check_whole_number("n_parts", n_parts, least=1)

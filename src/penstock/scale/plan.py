@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.detectors.views import BLOCK
-from penstock.factor.spectral import basis_size
+from penstock.factor.start import basis_size
 from penstock.scale.cluster import Cluster, ClusterError
 from penstock.scale.sources import Source
 from penstock.scale.workspace import Workspace
@@ -72,7 +72,7 @@ def settled_plan(
         check_disk(space.folder, n, tables * p, n_components)
         return asdict(plan_parts(cluster, n, p, n_components, asked))
 
-    plan = Plan(**space.keep_numbers("plan", make))
+    plan = Plan(**space.keep("plan", make))
     plan_parts(cluster, n, p, n_components, plan.n_parts)  # refuses if its parts do not fit into the workers of now
     return plan
 

@@ -6,7 +6,7 @@ A source is read twice: once for the range of its columns, once to write its row
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -243,11 +243,3 @@ def gather_part(runs: Sequence[Path], part: int, merge_copies: bool, folder: Pat
     order = local_order(rows)
     save_arrays(folder, {"rows": rows[order], "numbers": numbers[order], "copies": copies})
     return len(rows)
-
-
-def each_run(
-    cluster: Cluster, plan: Plan, stage: str, work: Callable[..., Any], file: Path, n: int, *common: Any
-) -> list[Any]:
-    """Run ``work(file, start, stop, *common)`` for each run of the n rows of a file."""
-    tasks = [(file, start, min(start + plan.task_rows, n), *common) for start in range(0, n, plan.task_rows)]
-    return cluster.run(stage, work, tasks)

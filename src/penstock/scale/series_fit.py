@@ -26,12 +26,7 @@ from penstock.scale.cluster import Cluster
 from penstock.scale.plan import check_disk, check_memory_of_driver, room_for_a_task
 from penstock.scale.rows import Extent, PieceLayout, joint_extent, lay_rows, measure
 from penstock.scale.sources import Source
-from penstock.scale.workspace import (
-    Workspace,
-    create_array,
-    fill_rows,
-    save_array,
-)
+from penstock.scale.workspace import Workspace, create_array, fill_rows, save_array
 from penstock.sensors.blocks import join_blocks, use_block_backend, widened
 from penstock.storage import StorageError
 
@@ -184,7 +179,7 @@ class ClusterBlocks:
             for number, each in enumerate(do(step)):
                 kind = "several" if isinstance(each, tuple) else "one"
                 for place, value in enumerate(each if isinstance(each, tuple) else (each,)):
-                    arrays[f"{number:06d}-{place}-{kind}-{np.ndim(value)}"] = np.asarray(value)
+                    arrays[f"{number:06d}-{place}-{kind}"] = value
             return arrays
 
         kept = self._space.keep(step.name, make, in_memory=True)
@@ -238,8 +233,8 @@ def _unpacked(arrays: dict[str, Any]) -> list[Any]:
     found: dict[str, list[Any]] = {}
     kinds = {}
     for name, value in sorted(arrays.items()):
-        number, _, kinds[number], dimensions = name.split("-")
-        found.setdefault(number, []).append(value if dimensions != "0" else value.item())
+        number, _, kinds[number] = name.split("-")
+        found.setdefault(number, []).append(value)
     return [values[0] if kinds[number] == "one" else tuple(values) for number, values in found.items()]
 
 

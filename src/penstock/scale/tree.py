@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
@@ -20,6 +20,7 @@ from penstock.scale.cluster import Cluster
 from penstock.scale.workspace import (
     Workspace,
     create_array,
+    fields_of,
     fill_rows,
     load_arrays,
     open_array,
@@ -56,7 +57,7 @@ class LaidRows:
 
     def tree(self, cluster: Cluster) -> Tree:
         """Compute the spanning tree, or open it from its files."""
-        return Tree(**self.space.keep("tree", lambda: vars(grow_tree(cluster, self))))
+        return Tree(**self.space.keep("tree", lambda: fields_of(grow_tree(cluster, self))))
 
     def fitted_rows(self, kept: IndexArray) -> FloatArray:
         """Write the rows that are kept to a file, in the order of the table, and open it."""
@@ -89,7 +90,8 @@ def grow_tree(cluster: Cluster, laid: LaidRows) -> Tree:
     two has, so that no task ever sees more than two parts.
     """
     space, parts, place = laid.space, laid.parts, laid.space / "frame"
-    save_frame(place, laid.frame)
+    # In files: the axes may be megabytes, of which the scheduler would keep a copy for each task.
+    save_arrays(place, fields_of(laid.frame))
     growing = [(space / f"part-{part}", place, space / f"tree-{part}") for part in parts]
     summaries = cluster.run("trees of parts", grow_part_tree, growing)
     pairs = [(parts[a], parts[b]) for a, b in pairs_to_join(summaries)]
@@ -130,7 +132,7 @@ def pairs_to_join(summaries: Sequence[TreeSummary]) -> list[tuple[int, int]]:
 
 def grow_part_tree(rows_folder: Path, frame_folder: Path, folder: Path) -> TreeSummary:
     """Task: grow the search tree and the spanning tree of a part's distinct rows."""
-    frame = load_frame(frame_folder)
+    frame = Frame(**load_arrays(frame_folder))
     if not folder.exists():
         arrays = open_arrays(rows_folder)
         order = np.argsort(arrays["numbers"], kind="stable")
@@ -149,38 +151,19 @@ def join_two(one: Path, other: Path, folder: Path, frame_folder: Path) -> None:
     """Task: find the edges between two parts."""
     if folder.exists():
         return
-    frame = load_frame(frame_folder)
-    found = cross_edges(open_part(one, frame), open_part(other, frame))
-    save_arrays(folder, {"ends": found.ends.reshape(-1, 2), "squares": found.squares, "lengths": found.lengths})
-
-
-def save_frame(folder: Path, frame: Frame) -> None:
-    """Save the frame in files: its axes may be megabytes, of which the scheduler would keep a copy for each task."""
-    axes = {} if frame.axes is None else {"axes": frame.axes}
-    scalars = {"exponent": frame.exponent, "precise": frame.precise}
-    save_arrays(folder, {**axes, **scalars, "origin": frame.origin, "center": frame.center})
-
-
-def load_frame(folder: Path) -> Frame:
-    """Load what `save_frame` saved."""
-    arrays = load_arrays(folder)
-    exponent, precise = int(arrays["exponent"].item()), bool(arrays["precise"].item())
-    return Frame(arrays["origin"], exponent, arrays["center"], arrays.get("axes"), precise)
+    frame = Frame(**load_arrays(frame_folder))
+    save_arrays(folder, fields_of(cross_edges(open_part(one, frame), open_part(other, frame))))
 
 
 def save_part(folder: Path, part: Part) -> None:
-    """Save a part's trees and its box."""
-    tree = part.tree
-    arrays = {name: getattr(tree, name) for name in ("exact", "names", "tiles", "boxes", "centers")}
-    arrays |= {name: getattr(part, name) for name in ("edges", "squares", "lengths")}
-    arrays |= {} if part.rounded is None else {"rounded": part.rounded}
-    box = {"low": tree.exact.min(axis=0), "high": tree.exact.max(axis=0)}
-    save_arrays(folder, {**arrays, **box, "bounds": np.array([tree.radius, tree.error, tree.stretch])})
+    """Save a part's trees and its box, but not the frame, which all parts share."""
+    content = fields_of(part) | fields_of(part.tree)
+    del content["tree"], content["frame"]
+    save_arrays(folder, content | {"low": part.tree.exact.min(axis=0), "high": part.tree.exact.max(axis=0)})
 
 
 def open_part(folder: Path, frame: Frame) -> Part:
     """Open a part whose arrays are read from their files as they are used: its border is a few of its pages."""
-    arrays = open_arrays(folder)
-    points = (arrays[name] for name in ("exact", "names", "tiles", "boxes", "centers"))
-    tree = PointTree(frame, *points, *(float(value) for value in arrays["bounds"]))
-    return Part(tree, arrays["edges"], arrays["squares"], arrays["lengths"], arrays.get("rounded"))
+    content = open_arrays(folder) | {"frame": frame}
+    tree = PointTree(**{field.name: content[field.name] for field in fields(PointTree)})
+    return Part(tree, content["edges"], content["squares"], content["lengths"], content.get("rounded"))

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import copy
 import shutil
-from dataclasses import dataclass, fields
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -41,16 +42,9 @@ from penstock.graph.edges import tree_among
 from penstock.graph.partition import sample_size
 from penstock.scale.cluster import Cluster
 from penstock.scale.plan import Plan
-from penstock.scale.rows import Extent, Samples, cut_into_parts, each_run, joint_extent, load_rows, read_column
+from penstock.scale.rows import Extent, Samples, cut_into_parts, joint_extent, load_rows, read_column
 from penstock.scale.tree import LaidRows
-from penstock.scale.workspace import (
-    Workspace,
-    create_array,
-    fill_rows,
-    load_arrays,
-    open_array,
-    save_arrays,
-)
+from penstock.scale.workspace import Workspace, create_array, fields_of, fill_rows, load_arrays, open_array, save_arrays
 
 
 def fit_views(
@@ -88,8 +82,11 @@ class ViewsFit:
         views = Composite(encoding, plain, log, sampled, margins, NO_STANDARDS)
         return views.on_their_scale(self._raw(plain, log), self.copies.copy_of)
 
-    def _each(self, *what: Any) -> list[Any]:
-        return each_run(self.cluster, self.plan, *what)
+    def _each(self, stage: str, work: Callable[..., Any], file: Path, n: int, *common: Any) -> list[Any]:
+        """Run ``work(file, start, stop, *common)`` for each run of the n rows of a file."""
+        size = self.plan.task_rows
+        tasks = [(file, start, min(start + size, n), *common) for start in range(0, n, size)]
+        return self.cluster.run(stage, work, tasks)
 
     def _encoding(self) -> LogEncoding:
         """Fitted to all rows, copies and all."""
@@ -102,7 +99,7 @@ class ViewsFit:
             sums = self._each("adding up squares", add_squares, file, n, unit, mean)
             spread = np.sqrt(np.concatenate(sums).sum(axis=0) / n)
             lower, upper = middle_values(self.cluster, file, len(low))
-            return vars(encoding_of(low, high, (lower / unit + upper / unit) / 2, spread))
+            return fields_of(encoding_of(low, high, (lower / unit + upper / unit) / 2, spread))
 
         return LogEncoding(**self.laid.space.keep("encoding", make, in_memory=True))
 
@@ -130,13 +127,13 @@ class ViewsFit:
 
         def count() -> dict[str, Any]:
             nothing = empty_bins(n, logged.low, logged.high)
-            save_arrays(space / "empty-bins", vars(nothing))
+            save_arrays(space / "empty-bins", fields_of(nothing))
             found = self._each("counting readings", count_bins, file, n, encoding, space / "empty-bins")
-            return vars(with_counts(nothing, np.sum(found, axis=0)))
+            return fields_of(with_counts(nothing, np.sum(found, axis=0)))
 
         def add() -> dict[str, Any]:
             sums = self._each("adding up surprises", add_surprises, file, n, encoding, space / "bins")
-            return vars(with_usual(Margins(**bins), np.concatenate(sums).sum(axis=0)))
+            return fields_of(with_usual(Margins(**bins), np.concatenate(sums).sum(axis=0)))
 
         bins = space.keep("bins", count, in_memory=True)
         return Margins(**space.keep("margins", add, in_memory=True))
@@ -145,7 +142,7 @@ class ViewsFit:
         def make() -> dict[str, Any]:
             rng = np.random.default_rng(draw_seed(draws_from(random_state)))
             drawn = draw_nodes(encoded, self.copies.copy_of, rng)
-            return {field.name: getattr(drawn, field.name) for field in fields(Sampling)}
+            return fields_of(drawn)
 
         return Sampling(**self.laid.space.keep("draws", make, in_memory=True))
 

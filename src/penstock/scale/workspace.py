@@ -13,7 +13,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +64,7 @@ class Workspace:
             )
 
     def keep(self, name: str, make: Callable[[], Mapping[str, Any]], *, in_memory: bool = False) -> dict[str, Any]:
-        """Return the arrays of a step of the job, from its folder; a step that is not done yet is done now.
+        """Return the arrays and numbers of a step of the job, from its folder; a step that is not done yet is done now.
 
         This is how a job goes on after its driver was lost: what `make` returned once is not made again. Arrays are
         read from their files as they are used, or loaded into memory.
@@ -72,10 +72,6 @@ class Workspace:
         if not (self / name).exists():
             save_arrays(self / name, make())
         return load_arrays(self / name) if in_memory else open_arrays(self / name)
-
-    def keep_numbers(self, name: str, make: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
-        """Return plain numbers as `keep` does arrays."""
-        return {key: value.item() for key, value in self.keep(name, make).items()}
 
 
 @contextmanager
@@ -124,22 +120,32 @@ def save_arrays(folder: Path, arrays: Mapping[str, Any]) -> None:
         shutil.rmtree(draft, ignore_errors=True)
 
 
+def fields_of(record: Any) -> dict[str, Any]:
+    """Return the fields of a record that are not None, as `save_arrays` takes them."""
+    found = {field.name: getattr(record, field.name) for field in fields(record)}
+    return {name: value for name, value in found.items() if value is not None}
+
+
 def open_array(path: Path) -> Any:
     """Open a saved array, read from the file as it is used.
 
     Copy-on-write, because kernels are compiled for arrays that can be written to; nothing is.
     """
-    values = np.load(path, allow_pickle=False, mmap_mode=None if _is_empty(path) else "c")
-    return values.view(np.ndarray)
+    try:
+        return np.load(path, mmap_mode="c").view(np.ndarray)
+    except ValueError:  # an array without entries cannot be mapped
+        return np.load(path)
 
 
-def open_arrays(folder: Path) -> dict[str, Any]:
-    return {file.stem: open_array(file) for file in sorted(folder.glob("*.npy"))}
+def open_arrays(folder: Path, read: Callable[[Path], Any] = open_array) -> dict[str, Any]:
+    """Open the arrays of a folder; what has no dimensions is a plain number."""
+    arrays = {file.stem: read(file) for file in sorted(folder.glob("*.npy"))}
+    return {name: array if array.ndim else array.item() for name, array in arrays.items()}
 
 
 def load_arrays(folder: Path) -> dict[str, Any]:
     """Load the arrays of a folder into memory."""
-    return {file.stem: np.load(file, allow_pickle=False) for file in sorted(folder.glob("*.npy"))}
+    return open_arrays(folder, np.load)
 
 
 def create_array(path: Path, shape: tuple[int, ...]) -> None:
@@ -157,14 +163,6 @@ def fill_rows(path: Path, start: int, rows: FloatArray) -> None:
     with path.open("r+b") as stream:
         stream.seek(offset)
         np.ascontiguousarray(rows, dtype=np.float64).tofile(stream)
-
-
-def _is_empty(path: Path) -> bool:
-    """Tell whether a saved array has no entries: such a file cannot be mapped."""
-    with path.open("rb") as stream:
-        version = np.lib.format.read_magic(stream)
-        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        return 0 in read(stream)[0]
 
 
 def _replace(path: Path, write: Any) -> None:
