@@ -38,8 +38,8 @@ def lowest(objective: Objective) -> float:
 
 def one_step_for_all(objective: Objective, rounds: int) -> BlockSGD:
     """The same step for all entries: short enough for the row that has the largest similarities."""
-    size = max(float(objective.degree.max()), objective.norm_A**0.5)
-    step = 1 / (4 * (3 * size + float(objective.degree.max())) + 2 * 0.8 * size)
+    size = max(float(objective.structure.degree.max()), objective.norm_A**0.5)
+    step = 1 / (4 * (3 * size + float(objective.structure.degree.max())) + 2 * 0.8 * size)
     return BlockSGD(first_step=step, last_step=step * 0.0035 / 0.04, rounds=rounds, stall=0.0)
 
 

@@ -78,7 +78,7 @@ def table_fit(name: str, method: str) -> Callable[[], Any]:
 def factorise(name: str, solver: str, factor: int) -> Callable[[], Any]:
     """The factors alone, with the default settings but `factor` times the iterations (and no tolerance, if more)."""
     from penstock.factor import BlockSGD, Coordinate, Multiplicative, fit_factors
-    from penstock.factor.solve import MAX_ITER, TOL, Settings
+    from penstock.factor.settings import MAX_ITER, TOL, Settings
 
     objective = problem(name)
     settings: dict[str, Settings] = {

@@ -37,7 +37,7 @@ class ParameterError(ValueError):
 def check_choice(name: str, value: object, allowed: Iterable[object]) -> None:
     """Raise unless `value` is one of `allowed`."""
     choices = list(allowed)
-    if not any(type(value) is type(choice) and value == choice for choice in choices):
+    if (type(value), value) not in zip(map(type, choices), choices, strict=True):
         raise ParameterError(name, f" must be one of {', '.join(map(repr, choices))}; got {value!r:.100}.")
 
 

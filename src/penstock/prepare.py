@@ -7,11 +7,21 @@ from functools import cached_property
 
 import numpy as np
 
-from penstock._prepare_kernels import clip_rows, scale_rows
-from penstock._types import BoolArray, FloatArray
+from penstock._row_kernels import clip_rows, scale_rows
+from penstock._types import FloatArray
 from penstock.storage import Fields, Record, read_fields
 
 _FARTHEST = 1e300  # in ranges of a column: norms of such rows are still finite
+
+
+@dataclass(frozen=True, eq=False)
+class _Units:
+    """What scaling computes with: all in multiples of `unit`, 1, or ½ for a column so wide that its range overflows."""
+
+    unit: FloatArray
+    halved: bool  # whether a column is so wide
+    low: FloatArray
+    span: FloatArray  # what counts as one
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,62 +49,40 @@ class MinMaxScaling:
         return MinMaxScaling, (self.minimum, self.maximum)  # not what is cached
 
     @property
-    def range(self) -> FloatArray:
-        """Largest minus smallest value; infinite where float64 cannot hold it (which `apply` copes with)."""
-        with np.errstate(over="ignore"):
-            return self.maximum - self.minimum
-
-    @property
     def span(self) -> FloatArray:
         """What counts as one, in the unit of the data: the range, or for a constant the constant itself (1 if 0)."""
         with np.errstate(over="ignore"):
-            return self._span / self._unit
+            return self._units.span / self._units.unit
 
     def apply(self, X: FloatArray, clip: bool = False) -> FloatArray:
         """Scale rows. Values outside the fitted range fall outside [0, 1], at most 1e300 away, or are clipped to it."""
         if clip:
             return self.apply_both(X)[1]
-        scaled: FloatArray = np.empty(X.shape)
-        scale_rows(X * self._unit if self._halved else X, self._low, self._span, _FARTHEST, scaled)
+        units, scaled = self._units, np.empty(X.shape)
+        scale_rows(X * units.unit if units.halved else X, units.low, units.span, _FARTHEST, scaled)
         return scaled
 
     def apply_both(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the scaled rows, and the same clipped to [0, 1], where a column that was constant is 0."""
         scaled = self.apply(X)
         clipped = np.empty(X.shape)
-        clip_rows(scaled, self._constant, clipped)
+        clip_rows(scaled, np.asarray(self.minimum == self.maximum), clipped)
         return scaled, clipped
 
     def undo(self, A: FloatArray) -> FloatArray:
         """Return rows in the unit of the data."""
         with np.errstate(over="ignore"):
-            return (A * self._span + self.minimum * self._unit) / self._unit
+            return (A * self._units.span + self._units.low) / self._units.unit
 
     @cached_property
-    def _span(self) -> FloatArray:
-        """What counts as one, in units of `_unit`."""
-        span = self.maximum * self._unit - self.minimum * self._unit
+    def _units(self) -> _Units:
+        # Where a range overflows, both ends are halved; halving the other columns could round the tiniest values.
+        with np.errstate(over="ignore"):
+            unit = np.where(np.isfinite(self.maximum - self.minimum), 1.0, 0.5)
+        low = self.minimum * unit
+        span = self.maximum * unit - low
         constant = np.where(self.minimum != 0, np.abs(self.minimum), 1.0)
-        return np.where(span > 0, span, constant)
-
-    @cached_property
-    def _low(self) -> FloatArray:
-        return self.minimum * self._unit
-
-    @cached_property
-    def _constant(self) -> BoolArray:
-        """Columns that were constant."""
-        return np.asarray(self.minimum == self.maximum)
-
-    @cached_property
-    def _halved(self) -> bool:
-        """Whether a column is so wide that `_unit` is ½."""
-        return bool((self._unit != 1).any())
-
-    @cached_property
-    def _unit(self) -> FloatArray:
-        """1, or ½ for a column so wide that its range overflows (halving the others could round the tiniest)."""
-        return np.where(np.isfinite(self.range), 1.0, 0.5)
+        return _Units(unit, bool((unit != 1).any()), low, np.where(span > 0, span, constant))
 
 
 def learn_scaling(X: FloatArray) -> MinMaxScaling:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
-from penstock._scoring_kernels import distances_to, residual_norms
+from penstock._row_kernels import distances_to, residual_norms
 from penstock._threads import for_each_range
 from penstock._types import FloatArray, SparseMatrix
 from penstock.graph.paths import PathSimilarity
@@ -23,9 +25,11 @@ def residual_scores(A: FloatArray, W: FloatArray, H: FloatArray) -> FloatArray:
     >>> residual_scores(np.array([[3.0, 4.0], [1.0, 1.0]]), np.array([[0.0], [1.0]]), np.array([[1.0, 1.0]]))
     array([5., 0.])
     """
-    A, W, H = (np.ascontiguousarray(array, dtype=np.float64) for array in (A, W, H))
+    A = np.ascontiguousarray(A, dtype=np.float64)
+    W = np.ascontiguousarray(W, dtype=np.float64)
+    H = np.ascontiguousarray(H, dtype=np.float64)
     scores = np.empty(len(A))
-    for_each_range(lambda start, stop: residual_norms(A, W, H, start, stop, scores), len(A), smallest=_SMALLEST_RANGE)
+    for_each_range(partial(residual_norms, A, W, H, scores), len(A), smallest=_SMALLEST_RANGE)
     return scores
 
 
@@ -53,5 +57,5 @@ def distance_scores(A: FloatArray, point: FloatArray) -> FloatArray:
     """
     A, point = np.ascontiguousarray(A, dtype=np.float64), np.ascontiguousarray(point, dtype=np.float64)
     scores = np.empty(len(A))
-    for_each_range(lambda start, stop: distances_to(A, point, start, stop, scores), len(A), smallest=_SMALLEST_RANGE)
+    for_each_range(partial(distances_to, A, point, scores), len(A), smallest=_SMALLEST_RANGE)
     return scores

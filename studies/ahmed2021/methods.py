@@ -14,7 +14,7 @@ from penstock._types import Factors, FloatArray, SparseMatrix, Tree
 from penstock.detectors import Copies, FactorDetector, Problem, nearest_distances, row_maxima
 from penstock.detectors.lomst import LARGEST_K, SMALLEST_K, local_tree_lengths, tree_contrasts
 from penstock.factor.objectives import gnmf, laplacian_nsnmf, nsnmf
-from penstock.factor.solve import MAX_ITER, TOL, Settings
+from penstock.factor.settings import MAX_ITER, TOL, Settings
 from penstock.graph.mst import spanning_tree_of_comparable
 from penstock.graph.paths import PathSimilarity
 from penstock.graph.points import plain_frame
@@ -135,7 +135,7 @@ class GraphChoice(FactorDetector):
         self.details_ = {
             "norm_rank_correlation": float(stats.spearmanr(scores, np.linalg.norm(A, axis=1)).statistic),
             "rows_holding_most": float(np.searchsorted(held, _MOST_OF_W * held[-1]) + 1),
-            "structure_ratio": objective.norm_S / objective.norm_A if objective.norm_A > 0 else 0.0,
+            "structure_ratio": objective.terms.norm_S / objective.norm_A if objective.norm_A > 0 else 0.0,
         }
         return scores
 

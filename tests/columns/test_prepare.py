@@ -37,7 +37,7 @@ def test_new_values_outside_the_range() -> None:
 
 def test_constant_columns_map_to_zero_until_they_move() -> None:
     scaling = learn_scaling(np.array([[7.0, 1.0, 0.0], [7.0, 2.0, 0.0]]))
-    assert scaling.range.tolist() == [0.0, 1.0, 0.0]
+    assert (scaling.maximum - scaling.minimum).tolist() == [0.0, 1.0, 0.0]
     rows = np.array([[7.0, 1.0, 0.0], [77.0, 2.0, 3.0]])
     np.testing.assert_array_equal(scaling.apply(rows), [[0, 0, 0], [10, 1, 3]])
     np.testing.assert_array_equal(scaling.apply(rows, clip=True), [[0, 0, 0], [0, 1, 0]])

@@ -46,7 +46,7 @@ from penstock.detectors import (
     cluster_plan,
 )
 from penstock.factor import Solution
-from penstock.graph.rows import first_copies
+from penstock.graph.rows import different_rows, first_copies
 
 # scikit-learn's checks use two columns, five iterations, and a table with holes in which two rows have no column in
 # common, so that the detectors rightly complain.
@@ -396,12 +396,13 @@ def test_a_fit_by_its_plan_scores_as_the_fit_it_repeats(detector: BaseDetector) 
     scaling = steps.begin(len(X), X.min(axis=0), X.max(axis=0), list("abcde"))
     assert scaling is not None
     A = scaling.apply(X)
-    copies = Copies.of(A, merge=steps.needs.merge_copies)
+    copies = Copies(*different_rows(first_copies(A) if steps.needs.merge_copies else np.arange(len(A))))
     assert len(copies.kept) == (80 if steps.needs.merge_copies else 85)
     task = steps.pose(A[copies.kept], copies, fitted.tree_)
     assert task.n_components == 2
     solution = Solution(fitted.model_.factors, fitted.objective_, 9, True, 0.0, np.zeros(1), np.zeros(1))
-    steps.install(FactorModel(copies, task.problem, solution.factors, fitted.model_.search, fitted.tree_), solution)
+    rows, search = fitted.model_.rows, fitted.model_.search
+    steps.install(FactorModel(copies, rows, task.problem, solution.factors, search, fitted.tree_), solution)
     steps.finish(fitted.scores_, table=pd.DataFrame(X, index=np.arange(100, 185)))
     new = some_rows(seed=3)
     np.testing.assert_array_equal(

@@ -218,7 +218,7 @@ def test_fitted_data_are_measured_by_their_residuals():
     for objective, norm in ((nmf(W @ rng.random((2, 5))), "norm_A"), (snmf(sparse.csr_array(W @ W.T)), "norm_S")):
         start = random_start(objective, 2, 1)
         solution = solve(objective, start, settings=RowBlocks(3), max_iter=3000, tol=1e-10)
-        assert solution.objective < 1e-14 * getattr(objective, norm)
+        assert solution.objective < 1e-14 * getattr(objective.terms, norm)
         assert solution.objective == pytest.approx(objective.value(solution.factors), rel=1e-6, abs=1e-28)
 
 

@@ -113,7 +113,7 @@ def test_what_pins_the_scale():
     A, S, W, H = rng.random((9, 3)), sparse.csr_array(random_tree(9, rng)), rng.random((9, 2)), rng.random((2, 3))
     free, ridge, none = gnmf(A, S, 100.0, row_bound=math.inf), nsnmf(A, S), nsnmf(A, S, gamma=0.0)
     scaled = [Factors(W / c, c * H) for c in (1.0, 1e2, 1e4, 1e6)]
-    fitted, norm = nmf(A).value(scaled[0]), snmf(S).norm_S
+    fitted, norm = nmf(A).value(scaled[0]), snmf(S).terms.norm_S
     values = [free.value(factors) - fitted for factors in scaled]
     np.testing.assert_allclose(values, values[0] / np.array([1.0, 1e4, 1e8, 1e12]), rtol=1e-3, atol=1e-12 * fitted)
     assert none.value(scaled[-1]) == pytest.approx(0.8 * fitted + norm, rel=1e-9)

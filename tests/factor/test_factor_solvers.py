@@ -15,8 +15,8 @@ from strategies import examples
 from strategies_factors import draw_factors, family, random_tree, tables
 from threadpoolctl import ThreadpoolController
 
-from penstock._blas import one_blas_thread
 from penstock._parameters import ParameterError
+from penstock._threads import one_blas_thread
 from penstock.factor import (
     BlockSGD,
     Coordinate,
@@ -146,7 +146,7 @@ def test_loss_never_rises_and_factors_stay_in_bounds(kind, chosen, problem, dens
     objective = family(A, S, [kind])[kind]
     solution = solve(objective, random_start(objective, K, rng), settings=chosen, max_iter=30, tol=0.0)
     share = 1e-11 if isinstance(chosen, Multiplicative) else 1e-12  # the floor may cost its own size
-    slack = share * (solution.history[0] + objective.norm_A + objective.norm_S)
+    slack = share * (solution.history[0] + objective.norm_A + objective.terms.norm_S)
     assert np.all(np.diff(solution.history) <= slack)
     for factor in (solution.factors.W, solution.factors.H):
         assert np.isfinite(factor).all()
@@ -243,7 +243,7 @@ def test_the_default_reports_what_it_did(kind, problem):
     objective = family(A, S, [kind])[kind]
     solution = fit_factors(objective, K, random_state=np.random.RandomState(int(rng.integers(2**31))))
     assert solution.n_iter == len(solution.history) - 1
-    slack = 1e-11 * (solution.history[0] + objective.norm_A + objective.norm_S)
+    slack = 1e-11 * (solution.history[0] + objective.norm_A + objective.terms.norm_S)
     assert np.all(np.diff(solution.history) <= slack)
     assert solution.objective == objective.value(solution.factors)
     assert solution.kkt_residual == objective.kkt_residual(solution.factors)
@@ -258,7 +258,7 @@ def test_start_follows_the_scale_of_the_data(exponent, seed):
     plain = nmf(10.0**exponent * A)
     assert plain.value(random_start(plain, 3, seed)) < plain.norm_A
     alone = snmf(sparse.csr_array(10.0**exponent * S))
-    assert alone.value(random_start(alone, 3, seed)) < alone.norm_S
+    assert alone.value(random_start(alone, 3, seed)) < alone.terms.norm_S
     both = nsnmf(A, sparse.csr_array(10.0**exponent * S), gamma=0.01)
     nothing = Factors(np.zeros((12, 3)), np.zeros((3, 4)))
     assert both.value(random_start(both, 3, seed)) < both.value(nothing)

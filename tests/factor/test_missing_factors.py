@@ -84,7 +84,7 @@ def test_the_gradient_is_that_of_the_entries_seen(kind):
 def test_the_loss_never_rises_and_the_end_is_stationary(kind, settings_):
     objective = over_seen(family(table())[kind])
     solution = fit_factors(objective, 2, settings_, max_iter=400, random_state=0)
-    slack = 1e-10 * (solution.history[0] + objective.norm_A + objective.norm_S)
+    slack = 1e-10 * (solution.history[0] + objective.norm_A + objective.terms.norm_S)
     assert (np.diff(solution.history) <= slack).all()
     assert solution.objective == pytest.approx(value(objective, solution.factors), rel=1e-9)
     if not isinstance(settings_, Multiplicative):

@@ -12,11 +12,11 @@ from strategies import examples
 from strategies_factors import family, random_tree, tables
 
 from penstock._threads import thread_limit
-from penstock.factor import Factors, fit_factors, nmf, nsnmf, random_start, snmf, solve, spectral
+from penstock.factor import Factors, fit_factors, nmf, nsnmf, random_start, snmf, solve
 from penstock.factor.blocks import Layout, LocalExecutor
 from penstock.factor.objectives import over_seen
 from penstock.factor.row_blocks import BlockColumns, BlockProblem
-from penstock.factor.spectral import Operator, TableColumns, find_leading, find_start, spectral_start
+from penstock.factor.start import Operator, TableColumns, find_leading, find_start, spectral_start
 from penstock.factor.terms import profile_parts, profile_residual
 from penstock.graph.mst import minimum_spanning_tree
 from penstock.graph.paths import PathSimilarity
@@ -49,7 +49,7 @@ def test_leading_eigenpairs_are_those_of_the_matrix_in_full(kind, n_blocks, seed
     if n_blocks is not None:
         columns, problem, layout = by_blocks(objective, n_blocks, K, seed)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(spectral, "_MOST_PASSES", 2000)
+        patch.setattr("penstock.factor.start._MOST_PASSES", 2000)
         values, mixed = find_leading(columns, K, tol=1e-7)
     weights = objective.symmetric, objective.alpha
     expected, vectors = naive.leading_eigenpairs(objective.A, S, *weights, K)
@@ -87,7 +87,7 @@ def test_blocks_start_where_the_table_does(kind):
     rng = np.random.default_rng(3)
     objective = family(rng.random((80, 6)), random_tree(80, rng), [kind])[kind]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(spectral, "_MOST_PASSES", 2000)
+        patch.setattr("penstock.factor.start._MOST_PASSES", 2000)
         patch.setattr(find_leading, "__defaults__", (1e-9,))
         whole = spectral_start(objective, 3, 0)
         columns, problem, layout = by_blocks(objective, 5, 3, 0)
@@ -103,7 +103,7 @@ def test_a_start_follows_the_scale_of_the_data(exponent):
     A, S = rng.random((30, 4)), random_tree(30, rng)
     plain, alone = nmf(10.0**exponent * A), snmf(sparse.csr_array(10.0**exponent * S))
     assert plain.value(spectral_start(plain, 3, 0)) < 0.5 * plain.norm_A
-    assert alone.value(spectral_start(alone, 3, 0)) < alone.norm_S
+    assert alone.value(spectral_start(alone, 3, 0)) < alone.terms.norm_S
     both = nsnmf(A, sparse.csr_array(10.0 ** min(exponent, 4) * S), gamma=0.01)
     nothing = Factors(np.zeros((30, 3)), np.zeros((3, 4)))
     assert both.value(spectral_start(both, 3, 0)) < both.value(nothing)

@@ -47,7 +47,7 @@ def test_rows_of_ordinary_size_are_neither_copied_nor_changed(rotate, size, X):
 def test_a_precise_frame_without_axes_holds_the_rows_as_they_are(X):
     points = replace(plain_frame(X), precise=True).enter(X)
     np.testing.assert_array_equal(points.search[:, : X.shape[1]], points.exact)
-    assert points.error <= 1e-150
+    assert points.errors.max() <= 1e-150
     assert_within_limits(points, np.float64)
 
 
@@ -67,12 +67,12 @@ def assert_within_limits(points, number):
     for i in range(len(points.exact)):
         for j in range(len(points.exact)):
             square = squared_distance(points.exact, i, points.exact, j)
-            assert computed[i, j] <= number(search_limit(square, points.shift, points.stretch))
+            assert computed[i, j] <= number(search_limit(square, 2 * points.errors.max(), points.stretch))
 
 
 def test_the_limit_is_tight_enough_to_rule_out():
     points = prepare_points(np.random.default_rng(0).normal(size=(50, 8)), rotate=True)
-    limit = search_limit(1.0, points.shift, points.stretch)
+    limit = search_limit(1.0, 2 * points.errors.max(), points.stretch)
     assert 1 < limit < 1.00001
 
 

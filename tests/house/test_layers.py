@@ -14,10 +14,10 @@ import pytest
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "penstock"
 # Each room may import from its own row and from those above.
 LAYERS = [
-    {"_blas", "_jit", "_messages", "_pages", "_parameters", "_progress", "_threads", "_types", "options", "registry"},
+    {"_jit", "_messages", "_pages", "_parameters", "_progress", "_threads", "_types", "options", "registry"},
     {
-        *("graph", "factor", "prepare", "_prepare_kernels", "ranking", "io", "storage"),
-        *("certainty", "scoring", "_scoring_kernels", "thresholds"),
+        *("graph", "factor", "prepare", "_row_kernels", "ranking", "io", "storage"),
+        *("certainty", "scoring", "thresholds"),
     },
     {"columns", "explain", "sensors"},
     {"detectors"},
@@ -44,7 +44,7 @@ HOMES = {
     "rich": {"cli/", "scale/"},
     "safetensors": {"storage/"},
     "starlette": {"live/api.py", "live/web.py", "project/web.py"},
-    "threadpoolctl": {"_blas.py"},
+    "threadpoolctl": {"_threads.py"},
     "typer": {"cli/"},
     "uvicorn": {"live/web.py"},
 }

@@ -60,7 +60,9 @@ class Chance:
         ranks = np.empty(len(order), dtype=np.intp)
         ranks[order] = np.cumsum(np.append(np.ones(min(len(order), 1)), differs))
         q = float((expected / ranks).min(initial=np.inf))
-        verdict: Verdict = "clearly" if q <= CLEARLY else "some" if q <= SOME else "nothing"
+        verdict: Verdict = "nothing"
+        if q <= SOME:
+            verdict = "clearly" if q <= CLEARLY else "some"
         return cls(expected, _called(expected, ranks, SOME), q, verdict, int(ranks.max(initial=0)), ranks)
 
     def in_words(self) -> str:

@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 
-from penstock._blas import one_blas_thread
+from penstock._threads import one_blas_thread
 from penstock._types import BoolArray, FloatArray
 
 LIKE_A_LABEL = "It looks like a label, not like a reading."

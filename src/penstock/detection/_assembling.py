@@ -297,7 +297,8 @@ def _without_wrong_sensors(scored: ScoredTable, incident: Incident, expected: Fl
     expected[np.ix_(rows, others)] = detector.expected(readings)[:, others]
     usual = np.abs(detector.deviations(readings)).mean(axis=0) <= _USUAL
     sensors = tuple(sensor for sensor in incident.sensors if sensor.column in wrong or not usual[sensor.column])
-    among, left_out = len(incident.sensors) - len(wrong), len(incident.sensors) - len(sensors)
+    among = len(incident.sensors) - len(wrong)
+    left_out = len(incident.sensors) - len(sensors)
     if not left_out:
         return incident
     how_many = "the others read" if left_out == among else f"{left_out} of {among} others read"

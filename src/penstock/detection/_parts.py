@@ -14,7 +14,7 @@ import numpy as np
 
 from penstock._types import BoolArray, FloatArray, IndexArray
 from penstock.detectors.views import VIEWS
-from penstock.graph.search import RowSearch, search_over
+from penstock.graph.search import RowSearch
 from penstock.prepare import MinMaxScaling
 
 MOST_REFERENCES = 2000
@@ -269,7 +269,7 @@ class SimilarRows:
 
     @cached_property
     def _search(self) -> RowSearch:
-        return search_over(self._scaled)
+        return RowSearch(self._scaled)
 
     def _nearest_of_all(self, row: FloatArray, k: int) -> tuple[IndexArray, FloatArray]:
         shared = np.flatnonzero(~np.isnan(row) & ~np.isnan(self.medians))

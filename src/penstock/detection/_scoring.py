@@ -60,9 +60,9 @@ class Selection:
             check_whole_number("most_explained", options.most_explained, least=0)
         if options.threshold is not None:
             try:
-                check_contamination(options.threshold)
+                check_contamination("threshold", options.threshold)
             except ValueError as error:
-                raise TableError(f"threshold: {error}", "threshold") from None
+                raise TableError(str(error), "threshold") from None
         return cls(options, gap, new_only)
 
     def described(self) -> dict[str, Any]:
@@ -334,7 +334,8 @@ def _finding_warnings(scored: ScoredTable) -> list[Note]:
             weights = np.square((scored.values[of_part] - scored.expected[of_part]) / each.part.scale)
         else:
             weights = np.maximum(scored.contributions.of(of_part).variables, 0.0)
-        text, total = text + float(np.nansum(weights[:, is_text])), total + float(np.nansum(weights))
+        text = text + float(np.nansum(weights[:, is_text]))
+        total = total + float(np.nansum(weights))
     if text > _MOST_TEXT * total:
         names = tuple(encoding.column for encoding in encoded)
         message = (

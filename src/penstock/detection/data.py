@@ -276,13 +276,15 @@ def _describe_tags(
     units: Mapping[str, str],
     step: float,
 ) -> Iterator[TagSummary]:
+    """Yield what is known of each tag; where rows were aligned, what was noted of it before that."""
     uses = dict.fromkeys(inputs.as_they_are, "as it is")
     for encoding in inputs.encoded:
         uses[encoding.column] = f"encoded as {counted(len(encoding.names), 'number')} ({encoding.method})"
     left_out = {each.name: each.reason for each in inputs.left_out}
     uses |= dict.fromkeys(left_out, "left out")
     aligned = {tag.name: tag for tag in table.tags}
-    not_counted = 0 if table.about("bad quality") is None else None
+    # A note on bad quality that is not by tag: then it is not known how many readings of each were bad.
+    without_count = 0 if table.about("bad quality") is None else None
     for check in columns:
         note = aligned.get(check.name)
         there = present[check.name]
@@ -304,7 +306,7 @@ def _describe_tags(
             kinds=check.n_distinct,
             share_missing=check.share_missing,
             share_held=0.0 if note is None else note.held,
-            bad=table.bad.get(check.name, not_counted) if note is None else note.bad,
+            bad=table.bad.get(check.name, without_count) if note is None else note.bad,
             first=first if note is None else note.first,
             last=last if note is None else note.last,
         )

@@ -90,7 +90,8 @@ def about_incidents(
     """
     is_state = np.array(list(states) or [False] * len(expected), dtype=np.bool_)
     values = np.sort(expected)
-    faults, unusual = np.sort(np.asarray(expected)[~is_state]), np.sort(np.asarray(expected)[is_state])
+    faults = np.sort(np.asarray(expected)[~is_state])
+    unusual = np.sort(np.asarray(expected)[is_state])
     if not len(values):
         sentence = f"Nothing stands out: no episode is as high as the one that chance would give in {period}."
         return Verdict("nothing", sentence, 0, LISTED)

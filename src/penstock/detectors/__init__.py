@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from penstock.detectors._factor_base import nearest_distances as nearest_distances
     from penstock.detectors._factor_base import row_maxima as row_maxima
     from penstock.detectors._input import LARGEST_VALUE as LARGEST_VALUE
-    from penstock.detectors._saving import load as load
     from penstock.detectors._saving import restore as restore
     from penstock.detectors._saving import state_of as state_of
     from penstock.detectors.controls import KNNDistance as KNNDistance
@@ -63,7 +62,7 @@ _HOMES = {
         *("nearest_distances", "row_maxima"),
     ),
     "_input": ("LARGEST_VALUE",),
-    "_saving": ("load", "restore", "state_of"),
+    "_saving": ("restore", "state_of"),
     "rank": ("RankChoice", "choose_rank"),
     "recommended": ("ViewsModel",),
     "refitting": ("scores_without_the_highest",),

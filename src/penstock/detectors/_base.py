@@ -32,7 +32,7 @@ from penstock.detectors._input import (
 )
 from penstock.detectors._packing import pack_columns, pack_labels, unpack_columns, unpack_labels
 from penstock.detectors._saving import KIND, Saveable
-from penstock.graph.rows import different_rows, first_copies, shares_seen
+from penstock.graph.rows import shares_seen
 from penstock.prepare import SCALING, MinMaxScaling, learn_scaling, unpack_scaling
 from penstock.storage import Fields, Record, pack_fields, read_fields, write_state
 from penstock.thresholds import Contamination, check_contamination, score_threshold
@@ -70,21 +70,6 @@ class Copies:
     kept: IndexArray  # (m,) numbers of the rows that are fitted, ascending
     copy_of: IndexArray  # (n,) for each training row, the place among those of the row that it is or equals
 
-    @classmethod
-    def of(cls, A: FloatArray, *, merge: bool) -> Copies:
-        """Find the copies among rows; each row is its own if they are not to be merged."""
-        return cls.from_originals(first_copies(A) if merge else np.arange(len(A)))
-
-    @property
-    def original(self) -> IndexArray:
-        """(n,) for each training row the first that it equals, or itself."""
-        return self.kept[self.copy_of]
-
-    @classmethod
-    def from_originals(cls, original: IndexArray) -> Copies:
-        """Return the copies, given for each row the first one that equals it (or itself, to be fitted anyway)."""
-        return cls(*different_rows(original))
-
 
 COPIES: Fields = {"kept": "m int >=0 <n", "copy_of": "n int >=0 <m"}
 
@@ -101,10 +86,6 @@ _FITTED: Fields = {
     "columns": object, "row_labels": object, "scaling": object, "scores": "n", "seen": ("?", "n >=0 <=1"),
     "threshold": "float inf", "model": object,
 }  # fmt: skip
-
-
-def _check_contamination(name: str, value: object) -> None:
-    check_contamination(value)
 
 
 class TrainingScores(Saveable, OutlierMixin):  # type: ignore[misc]
@@ -342,6 +323,7 @@ class BaseDetector(TrainingScores, BaseEstimator, metaclass=ABCMeta):  # type: i
         As in scikit-learn.
     """
 
+    # With a graph of the user's own there is no tree, and no copies are merged.
     _needs_tree: ClassVar[bool] = False
     _merges_copies: ClassVar[bool] = False  # equal rows are fitted once, so that they get one score
     _needs_nonnegative: ClassVar[bool] = False  # with scale=None, negative values are refused
@@ -350,7 +332,7 @@ class BaseDetector(TrainingScores, BaseEstimator, metaclass=ABCMeta):  # type: i
     _compares_rows: ClassVar[bool] = True  # chains of rows that share a column have to join all training rows
 
     _: KW_ONLY
-    contamination: Annotated[Contamination, _check_contamination] = "auto"
+    contamination: Annotated[Contamination, check_contamination] = "auto"
     scale: Annotated[str | None, choice("minmax", None)] = "minmax"
 
     @abstractmethod

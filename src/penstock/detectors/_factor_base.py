@@ -18,10 +18,10 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from penstock._blas import one_blas_thread
 from penstock._messages import warn_caller
 from penstock._parameters import ParameterError, check_whole_number, estimator, number, whole
 from penstock._progress import set_stage
+from penstock._threads import one_blas_thread
 from penstock._types import Factors, FloatArray, Solution, SparseMatrix, Tree
 from penstock.detectors._base import COPIES, BaseDetector, Copies, unpack_copies
 from penstock.detectors._input import check_not_huge, pandas_index, read_graph
@@ -29,11 +29,13 @@ from penstock.detectors._packing import check_some_seen, pack_graph, unpack_grap
 from penstock.factor.descent import Outcome
 from penstock.factor.objectives import Objective, nmf, over_seen
 from penstock.factor.placement import attach, place_rows
-from penstock.factor.solve import MAX_ITER, TOL, Settings, fit_factors, solve
+from penstock.factor.settings import DEFAULT, MAX_ITER, TOL, Settings
+from penstock.factor.solve import fit_factors, solve
 from penstock.factor.start import check_random_source
 from penstock.graph.mst import spanning_tree_of_comparable
 from penstock.graph.paths import PathSimilarity
-from penstock.graph.search import FittedSearch, RowSearch, nearest_neighbors
+from penstock.graph.rows import different_rows, first_copies
+from penstock.graph.search import RowSearch, nearest_neighbors
 from penstock.scoring import residual_scores, structural_scores
 from penstock.storage import Fields, Record, pack_fields, read_fields
 
@@ -87,29 +89,23 @@ class FactorModel:
     """The fitted state of a detector: enough to score new rows."""
 
     copies: Copies  # which training rows were fitted
+    rows: FloatArray  # (m, p) these rows
     problem: Problem  # what was minimised over them
     factors: Factors  # W and H
-    search: FittedSearch | None  # over the fitted rows; None if rows are independent of each other
+    search: RowSearch | None  # over the fitted rows; None if rows are independent of each other
     tree: Tree | None = None  # the spanning tree of all training rows, if the detector needs one
 
     def in_memory(self) -> FactorModel:
         """Return the same model with arrays that do not lie in files."""
-        objective, rows = self.problem.objective, None if self.problem.objective.A is None else np.array(self.rows)
+        objective, rows = self.problem.objective, np.array(self.rows)
         return FactorModel(
             self.copies,
-            replace(self.problem, objective=replace(objective, A=rows)),
+            rows,
+            replace(self.problem, objective=replace(objective, A=None if objective.A is None else rows)),
             Factors(np.array(self.factors.W), self.factors.H),
-            None if self.search is None else RowSearch(np.array(self.rows) if rows is None else rows),
+            None if self.search is None else RowSearch(rows),
             None if self.tree is None else Tree(np.array(self.tree.edges), np.array(self.tree.lengths)),
         )
-
-    @property
-    def rows(self) -> FloatArray:
-        """(m, p): the fitted rows."""
-        if self.problem.objective.A is not None:
-            return self.problem.objective.A
-        assert self.search is not None
-        return self.search.rows()
 
 
 def _check_solver(name: str, value: object) -> None:
@@ -157,6 +153,7 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
     _decays: ClassVar[bool] = True  # whether a new row is less similar to its nearest one in a given graph if it is far
     _needs_nonnegative: ClassVar[bool] = True
     _takes_missing: ClassVar[bool] = True
+    _merges_copies: ClassVar[bool] = True
     _has_graph: ClassVar[bool] = True  # whether the objective has similarities S
     _settles_rows: ClassVar[bool] = False
 
@@ -181,10 +178,6 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
         """The similarities that the user gave; None if they are to be computed."""
         graph = getattr(self, "graph", None)
         return None if isinstance(graph, str) else graph
-
-    @property
-    def _merges_copies(self) -> bool:  # type: ignore[override]
-        return self._given_graph is None  # in a graph of the user's each row has edges of its own
 
     def _fewest_rows(self) -> int:
         return self.n_components
@@ -241,28 +234,28 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
             self.explained_ = (objective if complete else over_seen(objective)).explained(model.factors)
 
     def _fit_rows(self, A: FloatArray) -> FloatArray:
-        copies = Copies.of(A, merge=self._merges_copies)
-        tree = None
-        if self._needs_tree:
-            tree = spanning_tree_of_comparable(A, copies.original if self._merges_copies else None)
+        given = self._given_graph is not None  # in a graph of the user's each row has edges of its own
+        original = first_copies(A) if self._merges_copies and not given else None
+        copies = Copies(*different_rows(np.arange(len(A)) if original is None else original))
+        tree = spanning_tree_of_comparable(A, original) if self._needs_tree and not given else None
         set_stage("starts")
         rows = np.ascontiguousarray(A[copies.kept])
         check_not_huge(rows)
         task = self._task(rows, copies, tree)
-        settings = None if self.solver == "auto" else self.solver
-        options = {"max_iter": self.max_iter, "tol": self.tol, "random_state": self.random_state}
+        settings = DEFAULT if self.solver == "auto" else self.solver
+        options = {"settings": settings, "max_iter": self.max_iter, "tol": self.tol, "random_state": self.random_state}
         if self.init is None:
-            solution = fit_factors(task.problem.objective, task.n_components, settings, **options)
+            solution = fit_factors(task.problem.objective, task.n_components, **options)
         else:
             start = self._read_init(copies, task.n_components, rows.shape[1])
             start = replace(start, H=start.H[:, : task.problem.objective.n_columns])  # SNMF has no H while it descends
-            solution = solve(over_seen(task.problem.objective), start, settings=settings, **options)
+            solution = solve(over_seen(task.problem.objective), start, **options)
         if not (rows > 0).any():  # some solvers come near 0, not down to it; for a table of zeros H = 0 is exact
             solution = replace(solution, factors=replace(solution.factors, H=np.zeros_like(solution.factors.H)))
         with one_blas_thread():
             solution = self._complete(solution, task.problem.objective, rows)
         search = None if self._settles_rows else RowSearch(rows)
-        self._install(FactorModel(copies, task.problem, solution.factors, search, tree), solution)
+        self._install(FactorModel(copies, rows, task.problem, solution.factors, search, tree), solution)
         W, H = solution.factors.W, solution.factors.H
         if task.structural:
             scores = structural_scores(rows, W, H, task.problem.objective.S)
@@ -273,7 +266,8 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
 
     def _read_init(self, copies: Copies, K: int, p: int) -> Factors:
         """Return the start that the user gave, for the rows that are fitted."""
-        n, advice = len(copies.copy_of), f"init must be None or (W, H), of shapes ({len(copies.copy_of)}, {K}) and"
+        n = len(copies.copy_of)
+        advice = f"init must be None or (W, H), of shapes ({len(copies.copy_of)}, {K}) and"
         try:
             W, H = (np.array(factor, dtype=np.float64) for factor in self.init or ())
         except (TypeError, ValueError) as error:
@@ -523,7 +517,7 @@ class FactorDetector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseDete
         search = None if self._settles_rows else RowSearch(rows)
         if search is None and objective.A is None:
             raise part.error("has_rows", "True")
-        self._set_model(FactorModel(copies, problem, factors, search, tree))
+        self._set_model(FactorModel(copies, rows, problem, factors, search, tree))
         solution = found["solution"]
         self.objective_, self.n_iter_, self.converged_ = solution.values()
 

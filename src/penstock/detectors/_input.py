@@ -33,12 +33,14 @@ def read_table(
     sparse table is written out if the estimator `_takes_sparse`. Notes the number and names of columns on the estimator
     (`reset`), or compares with those it knows.
     """
-    if type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2 and X.size and _fits(estimator, X, reset):
+    if type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2 and X.size:
+        # Plain numbers: what scikit-learn would do, without its checks of what else a table may be.
         if reset:
             estimator.n_features_in_ = X.shape[1]
             vars(estimator).pop("feature_names_in_", None)
-        check_finite(X, X, allow_missing=allow_missing)
-        return np.ascontiguousarray(X)  # as scikit-learn would, without its checks of what else a table may be
+        if X.shape[1] == estimator.n_features_in_ and not hasattr(estimator, "feature_names_in_"):
+            check_finite(X, X, allow_missing=allow_missing)
+            return np.ascontiguousarray(X)
     _check_no_times(X)
     if isinstance(X, np.ma.MaskedArray):
         X = np.ma.filled(X.astype(np.float64), np.nan)
@@ -105,11 +107,6 @@ def read_graph(graph: Any, n: int) -> SparseMatrix:
     S.eliminate_zeros()
     S.sort_indices()
     return S
-
-
-def _fits(estimator: Any, X: FloatArray, reset: bool) -> bool:
-    """Tell whether nothing is to be said about the columns of an array without names."""
-    return reset or (X.shape[1] == estimator.n_features_in_ and not hasattr(estimator, "feature_names_in_"))
 
 
 def read_rows(estimator: Any, X: Any, *, first: bool, scaled: bool) -> FloatArray:

@@ -9,7 +9,7 @@ import numpy as np
 
 from penstock._types import FloatArray, IndexArray
 from penstock.detectors._packing import check_some_seen
-from penstock.graph.search import RowSearch, search_over
+from penstock.graph.search import RowSearch
 from penstock.storage import Record, read_fields
 
 
@@ -56,7 +56,7 @@ class FittedRows:
 
     def pack(self) -> dict[str, Any]:
         """Return the rows for a file."""
-        return {"rows": self.search.rows(), "reach": self.reach}
+        return {"rows": self.search.rows, "reach": self.reach}
 
 
 def unpack_rows(record: Record, n: int, p: int, *, missing: bool = False) -> FittedRows:
@@ -64,4 +64,4 @@ def unpack_rows(record: Record, n: int, p: int, *, missing: bool = False) -> Fit
     fields = {"rows": "n p nan" if missing else "n p", "reach": "n >0"}
     rows, reach = read_fields(record, fields, {"n": n, "p": p}).values()
     check_some_seen(record, rows)
-    return FittedRows(search_over(rows), reach)
+    return FittedRows(RowSearch(rows), reach)

@@ -6,7 +6,6 @@ are in a file; the others become {"type": …, …}, and only the kinds listed b
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from dataclasses import fields
 from typing import Any, get_args
@@ -15,7 +14,7 @@ import numpy as np
 
 from penstock.factor.settings import Settings
 from penstock.registry import DETECTORS, detector_class
-from penstock.storage import Fields, Record, StorageError, read_fields, read_state
+from penstock.storage import Fields, Record, StorageError, read_fields
 from penstock.thresholds import Threshold, pack_threshold, unpack_threshold
 
 KIND = "detector"
@@ -84,11 +83,6 @@ class Saveable(ABC):
     def _storable_parameters(self) -> dict[str, Any]:
         """Return the parameters as files hold them."""
         return dict(self.get_params(deep=False))  # type: ignore[attr-defined]
-
-
-def load(path: str | os.PathLike[str]) -> Any:
-    """Return the detector in a file of one; users call `penstock.load`, which says more about a file that is none."""
-    return restore(read_state(path, KIND)[1])
 
 
 def state_of(detector: Saveable) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from penstock._parameters import estimator, whole
 from penstock._types import FloatArray
 from penstock.detectors._base import BaseDetector
 from penstock.detectors._neighbors import FittedRows, unpack_rows
-from penstock.graph.search import search_over
+from penstock.graph.search import RowSearch
 from penstock.scoring import distance_scores
 from penstock.storage import Record, read_fields
 
@@ -118,7 +118,7 @@ class KNNDistance(BaseDetector):
         return self.n_neighbors + 1
 
     def _fit_rows(self, A: FloatArray) -> FloatArray:
-        tree = search_over(A)
+        tree = RowSearch(A)
         distances = tree.neighbors(self.n_neighbors)[1]
         self._fitted: FittedRows = FittedRows.of(tree, distances)
         return _last_found(distances, self.n_neighbors)

@@ -14,7 +14,7 @@ from penstock.detectors._base import BaseDetector
 from penstock.detectors._lomst_kernels import grow_local_trees
 from penstock.detectors._neighbors import FittedRows, unpack_rows
 from penstock.graph.points import plain_frame
-from penstock.graph.search import search_over
+from penstock.graph.search import RowSearch
 from penstock.storage import Record, read_fields
 
 SMALLEST_K, LARGEST_K = 2, 50  # the range searched for a practical k; cut to n − 1
@@ -74,7 +74,7 @@ class LoMST(BaseDetector):
         n = len(A)
         fixed = None if isinstance(self.n_neighbors, str) else int(self.n_neighbors)
         largest = min(self.max_neighbors, n - 1) if fixed is None else fixed
-        tree = search_over(A)
+        tree = RowSearch(A)
         self._unit = plain_frame(A)
         self._rows = self._unit.scale(A)
         near, distances = tree.neighbors(largest)
@@ -113,7 +113,7 @@ class LoMST(BaseDetector):
         found = read_fields(record, fields, {"n": n})
         self.n_neighbors_ = found["neighbors"]
         self._fitted = unpack_rows(record.part("fitted"), n, self.n_features_in_)
-        fitted = self._fitted.search.rows()
+        fitted = self._fitted.search.rows
         self._unit = plain_frame(fitted)
         self._rows = self._unit.scale(fitted)
         self._tree_lengths, self._lowest, self._span = found["tree_lengths"], found["lowest"], found["span"]

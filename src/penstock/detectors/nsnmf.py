@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
 from penstock._parameters import estimator, number
-from penstock._types import FloatArray, IndexArray, SparseMatrix, Tree
+from penstock._types import FloatArray, SparseMatrix, Tree
 from penstock.detectors._base import Copies
 from penstock.detectors._factor_base import FactorDetector, Problem, row_maxima
 from penstock.detectors._packing import TREE, unpack_tree
@@ -34,13 +34,11 @@ class _TreeDetector(FactorDetector):
     score_kind: Literal["residual", "structural"] = "residual"
     graph: Any = None
 
-    @property
-    def _needs_tree(self) -> bool:  # type: ignore[override]
-        return self._given_graph is None
+    _needs_tree: ClassVar[bool] = True
 
     @property
     def _merges_copies(self) -> bool:  # type: ignore[override]
-        return self.duplicates == "collapse" and super()._merges_copies
+        return self.duplicates == "collapse"
 
     @property
     def tree_(self) -> Tree:
@@ -54,20 +52,16 @@ class _TreeDetector(FactorDetector):
 
     def _pose(self, rows: FloatArray, copies: Copies, tree: Tree | None) -> Problem:
         assert tree is not None
-        S, reach = self._similarities(tree, copies.kept), shortest_edges(tree)[copies.kept]
+        among = tree_among(tree, copies.kept)
+        if self.duplicates != "zero":
+            # Once copies are merged, an edge of length 0 joins rows that agree wherever both have a value, and no more.
+            among = Tree(among.edges, floor_lengths(among.lengths))
+        S = PathSimilarity(among) if self.similarity == "path" else similarity(among, self.similarity)
         strongest = row_maxima(S)
+        reach = shortest_edges(tree)[copies.kept]
         if self.similarity == "path":  # of a row's place, where other rows may be, too
             reach = np.divide(1.0, strongest, out=reach, where=strongest > 0)
         return Problem(self._objective(rows, S), reach, strongest, decays=self.similarity != "binary")
-
-    def _similarities(self, tree: Tree, kept: IndexArray) -> SparseMatrix | PathSimilarity:
-        """Return S of the rows that are kept, given the tree of all."""
-        among = tree_among(tree, kept)
-        # Once copies are merged, an edge of length 0 joins rows that agree wherever both have a value, and no more.
-        zero_edges: Literal["floor", "zero"] = "zero" if self.duplicates == "zero" else "floor"
-        if self.similarity != "path":
-            return similarity(among, self.similarity, duplicates=zero_edges)
-        return PathSimilarity(among if zero_edges == "zero" else Tree(among.edges, floor_lengths(among.lengths)))
 
     def _score_rows(self, A: FloatArray, A_clipped: FloatArray) -> FloatArray:
         placed, around = self._place(A_clipped)

@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
-from penstock._blas import one_blas_thread
 from penstock._parameters import estimator
+from penstock._threads import one_blas_thread
 from penstock._types import BoolArray, FloatArray
 from penstock.detectors._base import BaseDetector, score_array
 from penstock.detectors._factor_base import FactorDetector
@@ -98,17 +98,20 @@ def rebuilt_residuals(
     residuals, filled, there = np.zeros(X.shape), without_holes(Z), _with_readings(X)
     if not there.any():
         return residuals, filled
-    W, H = detector.transform(X[there]) if weights is None else weights, detector.components_
+    W = detector.transform(X[there]) if weights is None else weights
+    H = detector.components_
     rebuilt, inside, missing = rebuild_rows(W, H), Z[there], np.isnan(Z[there])
     scaling = detector.scaling_
     if scaling is not None:
-        rebuilt, inside = scaling.undo(rebuilt), scale.apply(np.clip(X[there], scaling.minimum, scaling.maximum))
+        rebuilt = scaling.undo(rebuilt)
+        inside = scale.apply(np.clip(X[there], scaling.minimum, scaling.maximum))
     rebuilt = scale.apply(rebuilt)
     found = np.where(missing, 0.0, inside - rebuilt)
     if held is not None:
         found = leave_own_out(found, H, held, W > 0, ~missing)
     found += np.where(missing, 0.0, Z[there] - inside)  # what is outside the range fitted has no part in the weights
-    residuals[there], filled[there] = np.clip(found, -_LARGEST, _LARGEST), np.where(missing, rebuilt, Z[there])
+    residuals[there] = np.clip(found, -_LARGEST, _LARGEST)
+    filled[there] = np.where(missing, rebuilt, Z[there])
     return residuals, filled
 
 
@@ -121,7 +124,7 @@ def held_apart_from_readings(detector: FactorDetector) -> FloatArray | None:
     objective, W = detector.model_.problem.objective, detector.model_.factors.W
     if objective.A is None or not objective.alpha > 0:
         return None
-    degree = float(objective.degree.mean())
+    degree = float(objective.structure.degree.mean())
     ridge = (objective.gamma + objective.laplacian * degree) / 2
     with one_blas_thread():
         held: FloatArray = 2 / objective.alpha * (objective.symmetric * (W.T @ W) + ridge * np.eye(W.shape[1]))
@@ -295,7 +298,8 @@ class OverTime(SeriesDetector):
                 raise record.error("usual", "a median and a width above 0")
             usual = (float(center), float(width))
         lengths = {"p": p, "r": p if usual is None else 1}
-        scale, clock = unpack(Scale, record.part("scale"), lengths), unpack(Clock, record.part("clock"), lengths)
+        scale = unpack(Scale, record.part("scale"), lengths)
+        clock = unpack(Clock, record.part("clock"), lengths)
         return OverTimeModel(detector, scale, clock, unpack(TimeLayer, record.part("layer"), lengths), usual)
 
     def __sklearn_tags__(self) -> Any:

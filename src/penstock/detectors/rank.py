@@ -89,7 +89,8 @@ def choose_rank(
     rng = check_random_state(random_state)
     table = read_table(clone(detector), X, reset=True, allow_missing=True)
     tried = sorted(set(ranks))
-    errors, explained = np.empty((n_repeats, len(tried))), np.empty((n_repeats, len(tried)))
+    errors = np.empty((n_repeats, len(tried)))
+    explained = np.empty((n_repeats, len(tried)))
     with logged_fit("choose_rank"):
         for repeat in range(n_repeats):
             hidden, seed = _hide(table, held_out, rng), int(rng.randint(2**31))

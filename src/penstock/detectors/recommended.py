@@ -19,7 +19,7 @@ from penstock.detectors.views import VIEWS, Composite, counted, learn_composite,
 from penstock.factor.start import check_random_source, draw_seed, draws_from
 from penstock.graph.edges import nearest_by_tree, tree_among
 from penstock.graph.mst import spanning_tree_of_comparable
-from penstock.graph.rows import find_unconnected
+from penstock.graph.rows import different_rows, find_unconnected, first_copies
 from penstock.graph.search import RowSearch
 from penstock.storage import Record, pack_fields, read_fields
 
@@ -56,13 +56,16 @@ class ViewsModel:
         is_soon = np.abs(kept - kept[self.views.plain.joins]) <= max(1, int(_SOON * n))
         if n < _FEWEST_ROWS or is_soon.mean() <= _OFTEN:
             return scores
-        A, numbers, found = np.asarray(self.views.plain.search.rows())[self.copies.copy_of], np.arange(n), []
+        A = np.asarray(self.views.plain.search.rows)[self.copies.copy_of]
+        numbers = np.arange(n)
+        found = []
         for block in np.array_split(numbers, _BLOCKS):
             others = np.ascontiguousarray(A[(numbers < block[0] - between) | (numbers > block[-1] + between)])
             if np.isnan(others).all(axis=0).any() or find_unconnected(~np.isnan(others)) is not None:
                 continue  # a column or a group of rows was read in this block alone: nothing to compare it with
-            copies = Copies.of(others, merge=True)
-            tree = tree_among(spanning_tree_of_comparable(others, copies.original), copies.kept)
+            original = first_copies(others)
+            copies = Copies(*different_rows(original))
+            tree = tree_among(spanning_tree_of_comparable(others, original), copies.kept)
             views, _ = learn_composite(others, copies.kept, copies.copy_of, tree, np.random.default_rng(0))
             its = total_of(counted(views.parts(A[block])))
             found.append(bounded(its[~np.isnan(its)]))  # NaN: it shares no column with any other
@@ -81,7 +84,7 @@ class ViewsModel:
 
     def in_memory(self) -> ViewsModel:
         """Return the same model with arrays that do not lie in files."""
-        rows, views = np.array(self.views.plain.search.rows()), self.views
+        rows, views = np.array(self.views.plain.search.rows), self.views
         plain = replace(views.plain, search=RowSearch(rows))
         logged = replace(views.logged, search=RowSearch(views.encoding.apply(rows)))
         tree = Tree(np.array(self.tree.edges), np.array(self.tree.lengths))
@@ -160,8 +163,9 @@ class Detector(BaseDetector):
     random_state: Annotated[Any, check_random_source] = 0
 
     def _fit_rows(self, A: FloatArray) -> FloatArray:
-        copies = Copies.of(A, merge=True)
-        tree = spanning_tree_of_comparable(A, copies.original)
+        original = first_copies(A)
+        copies = Copies(*different_rows(original))
+        tree = spanning_tree_of_comparable(A, original)
         rng = np.random.default_rng(draw_seed(draws_from(self.random_state)))
         views, parts = learn_composite(A, copies.kept, copies.copy_of, tree_among(tree, copies.kept), rng)
         return self._install(ViewsModel(copies, tree, views, parts))

@@ -174,7 +174,8 @@ class SeriesDetector(BaseDetector):
         return self._verdicts(self.fit(X).single_row_scores_)
 
     def _choose_threshold(self, contamination: Contamination) -> float:
-        chosen, n = score_threshold(self.single_row_scores_, contamination), len(self.single_row_scores_)
+        chosen = score_threshold(self.single_row_scores_, contamination)
+        n = len(self.single_row_scores_)
         if not isinstance(contamination, str):
             return chosen
         rate = fit_episode_rate(self.single_row_scores_, np.arange(n) == 0, later=False)

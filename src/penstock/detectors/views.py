@@ -27,7 +27,7 @@ from penstock.graph.edges import nearest_by_tree, pair_distances, shortest_edges
 from penstock.graph.mst import spanning_tree_of_comparable
 from penstock.graph.points import tiles_of
 from penstock.graph.rows import first_copies, rows_equal
-from penstock.graph.search import FittedSearch, RowSearch
+from penstock.graph.search import RowSearch
 from penstock.storage import Fields, Record, pack_fields, read_fields
 
 VIEWS = ("coarse", "fine", "local", "marginal")
@@ -180,7 +180,7 @@ class Joining:
     those of the row that it joins.
     """
 
-    search: FittedSearch  # the fitted rows, all different
+    search: RowSearch  # the fitted rows, all different
     reach: FloatArray  # (m,) how near a new row must be to a fitted one to be taken for it in part
     around: FloatArray  # (m,) mean length of its edges
     own: FloatArray  # (m,) value of this view for it
@@ -190,7 +190,7 @@ class Joining:
         """Find rows. A row that equals fitted ones is the one in `likely`, if that is among them, else the first."""
         near, distance, equal = self.search.nearest_or_equal(Q)
         # The search takes rows for equal that are nearer than 1e-150 of the largest range: compare them.
-        rows, claimed = self.search.rows(), np.flatnonzero(equal)
+        rows, claimed = self.search.rows, np.flatnonzero(equal)
         unclear = claimed[~rows_equal(rows[near[claimed]], Q[claimed])]
         if len(unclear):
             original = first_copies(np.concatenate([rows, Q[unclear]]))[len(rows) :]
@@ -220,7 +220,7 @@ class Joining:
 
         0 where one of the two readings is missing. Of a row that equals a fitted one, the edge that joins that one.
         """
-        neighbors = self.search.rows()[np.where(places.apart == 0, self.joins[places.near], places.near)]
+        neighbors = self.search.rows[np.where(places.apart == 0, self.joins[places.near], places.near)]
         gaps = np.abs(np.nan_to_num(Q / 2 - neighbors / 2))
         largest = gaps.max(axis=1, keepdims=True)
         squares: FloatArray = (gaps / np.where(largest > 0, largest, 1.0)) ** 2  # neither overflow nor vanish
@@ -471,7 +471,8 @@ class Composite:
     def own_raw(self, encoded: FloatArray) -> tuple[FloatArray, ...]:
         """Return the values of each view for the fitted rows, given their encoding, before they are standardised."""
         at = self.logged.own_places()
-        sampled, marginal = self.sampled.values(encoded, at), self.marginal.values(encoded, encoded, 1.0 - at.apart)
+        sampled = self.sampled.values(encoded, at)
+        marginal = self.marginal.values(encoded, encoded, 1.0 - at.apart)
         return *sampled, self.plain.values(self.plain.own_places()), self.logged.values(at), marginal
 
     def on_their_scale(self, raw: tuple[FloatArray, ...], copy_of: IndexArray) -> tuple[Composite, FloatArray]:
@@ -499,7 +500,7 @@ class Composite:
 
     def _left_out(self, at: Places) -> tuple[FloatArray, FloatArray]:
         """Return (n, p) the nearest fitted rows, and (n,) how much of each is not to be in the histograms."""
-        return np.asarray(self.logged.search.rows()[at.near]), 1.0 - at.apart
+        return np.asarray(self.logged.search.rows[at.near]), 1.0 - at.apart
 
     def _on_one_scale(self, raw: tuple[FloatArray, ...]) -> FloatArray:
         scales = (getattr(self.standards, name) for name in _STANDARDS)
@@ -509,7 +510,7 @@ class Composite:
     def pack(self) -> dict[str, Any]:
         """Return the views for a file: the rows once, as they are; encoded ones and nodes follow from them."""
         return {
-            "rows": self.plain.search.rows(),
+            "rows": self.plain.search.rows,
             "encoding": pack_fields(self.encoding, _FIELDS["encoding"]),
             "plain": pack_fields(self.plain, _JOINING),
             "logged": pack_fields(self.logged, _JOINING),

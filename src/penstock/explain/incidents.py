@@ -402,10 +402,9 @@ def _unusual_operation(
             return f"{since}: {new} sensors are where they never were"
         return f"{since}: the sensors agree with each other, but {new} of them are where they never were"
     chosen = in_seldom_use(elsewhere, start, end)
-    if (
-        len(strong) >= _SEVERAL or _number_out(sensors) > _FEW_OTHERS
-    ):  # else a sensor may be wrong, which is seen while its machine runs
-        chosen = chosen or while_switched(elsewhere, start, end)
+    # Where few sensors are out, one may be wrong, which is only seen while its machine runs.
+    if not chosen and (len(strong) >= _SEVERAL or _number_out(sensors) > _FEW_OTHERS):
+        chosen = while_switched(elsewhere, start, end)
     return f": {chosen}" if chosen else ""
 
 

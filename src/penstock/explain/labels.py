@@ -63,7 +63,8 @@ def known_faults(label: pd.Series[Any], fault_values: Sequence[Any] = (), unknow
     codes, distinct = pd.factorize(label, use_na_sentinel=True)
     values = list(distinct)
     missing = bool((codes < 0).any())
-    faults, unknown = set(map(_folded, fault_values)), set(map(_folded, unknown_values))
+    faults = set(map(_folded, fault_values))
+    unknown = set(map(_folded, unknown_values))
     both = faults & unknown
     if both:
         raise TableError(f"{_shown(sorted(both, key=str))} is given as a fault value and as an unknown value.")
@@ -207,7 +208,8 @@ def agreement(
     faults["scored"] = until[last + 1] > until[first]
     n_ranked, n_scored = int(truth[scored].sum()), int(scored.sum())
     precision = precision_at_n(truth[scored], values[scored]) if 0 < n_ranked < n_scored else float("nan")
-    found, inside = faults["scored"] & faults["found"], faults["scored"] & (faults["flagged"] > 0)
+    found = faults["scored"] & faults["found"]
+    inside = faults["scored"] & (faults["flagged"] > 0)
     counts = int(faults["scored"].sum()), int(found.sum()), int(inside.sum())
     return Agreement(int(truth.sum()), n_scored, n_ranked, precision, faults, before, first, *counts)
 

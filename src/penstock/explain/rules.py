@@ -305,7 +305,8 @@ def grow_tree(
     flagged, normal = np.flatnonzero(is_flagged), np.flatnonzero(~is_flagged)
     counts = f"{len(flagged)} flagged, {len(normal)} normal"
     with np.errstate(invalid="ignore"):
-        low, high = np.fmin.reduce(values, axis=0, initial=np.inf), np.fmax.reduce(values, axis=0, initial=-np.inf)
+        low = np.fmin.reduce(values, axis=0, initial=np.inf)
+        high = np.fmax.reduce(values, axis=0, initial=-np.inf)
     varying = np.flatnonzero(low < high)
     if not len(flagged) or not len(normal) or not len(varying):
         return counts

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from penstock._jit import Array, kernel
-from penstock._scoring_kernels import seen_norm
+from penstock._row_kernels import seen_norm
 from penstock.graph.distance_kernels import LARGEST_SIMILARITY, distance, precedes, shared_squared_distance
 
 FLOOR = 1e-12  # of w and H: a column that is 0 for a while would otherwise give 0/0, and NaN ever after

@@ -124,6 +124,7 @@ class BlockSGDDescent(InMemoryDescent):
         if objective.laplacian or math.isfinite(objective.row_bound):
             raise ValueError("Block SGD is for NMF, SNMF and NS-NMF: no Laplacian term, no bounded rows of H.")
         self.objective, self._terms, self._settings, self._rng = objective, objective.terms, settings, rng
+        self.little = settings.stall or BlockSGD.stall
         self._W = start.W.copy(order="C")
         self._moved = np.empty_like(self._W)
         self._Ht = start.H.T.copy(order="C")
@@ -157,14 +158,14 @@ class BlockSGDDescent(InMemoryDescent):
             for number, instances in rounds:
                 self.take_round(instances, number, pool, threads)
             attributes = pool.submit(self.objective.attributes_by, self._W)  # while this thread computes SW
-            SW = self.objective.spread(self._W)
+            SW = self.objective.structure.spread(self._W)
             value = self.objective.value_from(self.factors, self._grams.sum(axis=0), attributes.result(), SW)
         self._note(value, len(rounds))
         return value
 
     def take_round(self, instances: Instances, number: int, pool: ThreadPoolExecutor, threads: int) -> None:
         """Ahmed et al. (2021), eq:update: θ ← max(0, θ − ε∇L_ijk) for all instance sets of a round."""
-        objective, terms = self.objective, self._terms
+        objective, terms, degree = self.objective, self._terms, self.objective.structure.degree
         steps = self._steps(number, self._grams.sum(axis=0), self._Ht)
         partners, columns = np.zeros(self._B, np.int64), np.zeros((self._B, 3), np.int64)
         weights, lengths = np.empty((self._B, 6)), np.empty(self._B)
@@ -177,7 +178,7 @@ class BlockSGDDescent(InMemoryDescent):
         def work(start: int, stop: int) -> None:
             step_pieces(
                 self._W, self._Ht, self._A, self._moved, self._pieces, partners, columns, weights, steps.weight_bends,
-                objective.degree, self._grams, self._entries, *objective.graph[1:], start, stop, self._piece_grams,
+                degree, self._grams, self._entries, *objective.graph[1:], start, stop, self._piece_grams,
                 self._piece_slopes,
             )  # fmt: skip
 
@@ -230,15 +231,11 @@ class BlockSGDDescent(InMemoryDescent):
         return self._stalled or self._rounds >= self._settings.rounds
 
     @property
-    def settled(self) -> bool:
-        return self.remaining < (self._settings.stall or BlockSGD.stall)
-
-    @property
     def _stalled(self) -> bool:
         """Whether the objective has stopped falling: as ALAD finds it, or in truth."""
         if self._settings.stall == 0:
             return False
-        return self._stalls >= 2 if self._given else self._stalls >= 1 and self.settled
+        return self._stalls >= 2 if self._given else self._stalls >= 1 and self.remaining < self.little
 
     @property
     def remaining(self) -> float:

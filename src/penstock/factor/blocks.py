@@ -22,13 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from penstock._blas import dot
-from penstock._threads import thread_count
+from penstock._threads import dot, thread_count
 from penstock._types import FloatArray, IndexArray, SparseMatrix
 from penstock.factor._kernels import Forms, agreement_forms, roughness_forms, sweep_rows
 from penstock.factor.descent import NEGLIGIBLE, own_curvature, reach
 from penstock.factor.objectives import Objective, fill_with_means
-from penstock.factor.spectral import Extension, Operator, Products, draw_columns, weights_of
+from penstock.factor.start import Extension, Operator, Products, draw_columns, weights_of
 from penstock.factor.terms import Sums, Terms, weight_parts, weight_residuals
 from penstock.graph.partition import arrange_rows
 
@@ -367,7 +366,7 @@ def assess(
 def draw_start(
     block: RowBlock, state: State, terms: Terms, n_components: int, seed: int, number: int
 ) -> tuple[State, Grown]:
-    """Begin the search for eigenvectors with random columns. See `penstock.factor.spectral`."""
+    """Begin the search for eigenvectors with random columns. See `penstock.factor.start`."""
     nothing = np.zeros((block.n, 0))
     return _grown(block, terms, nothing, nothing, draw_columns(seed, number, block.n, n_components) - 0.5)
 
@@ -400,12 +399,14 @@ def scale_columns(block: RowBlock, state: State, factors: FloatArray) -> tuple[S
 
 def _grown(block: RowBlock, terms: Terms, Q: FloatArray, V: FloatArray, Y: FloatArray) -> tuple[State, Grown]:
     (q, v), y = (Q.shape[1], V.shape[1]), Y.shape[1]
-    QV, QY, YY, image = np.zeros((q, v)), np.zeros((q, y)), np.zeros((y, y)), np.zeros((terms.n_columns, y))
+    QV = np.zeros((q, v))
+    QY = np.zeros((q, y))
+    YY = np.zeros((y, y))
+    image = np.zeros((terms.n_columns, y))
     for rows, table in _chunks(block, terms):
-        part = Products.of(Q[rows], V[rows], Y[rows])
-        QV += part.QV
-        QY += part.QY
-        YY += part.YY
+        QV += Q[rows].T @ V[rows]
+        QY += Q[rows].T @ Y[rows]
+        YY += Y[rows].T @ Y[rows]
         if table is not None:
             image += table.T @ Y[rows]
     return {"Q": Q, "Y": Y}, Grown(Products(QV, QY, YY), image, Y[block.offers])

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from penstock._progress import set_stage
-from penstock._types import Factors, FloatArray, Solution
+from penstock._types import Factors, FloatArray
 from penstock.factor.objectives import Objective, nmf
 from penstock.factor.terms import Terms, has_risen, shorten_rows
 
@@ -24,20 +24,16 @@ Progress = Callable[[int, float], None]
 class Descent(ABC):
     """A run of a solver under way.
 
-    `residual` may be a cheap stand-in for the KKT residual (infinite when unknown): the loop confirms it before it
-    stops. `finished` is a solver's own rule to stop; `settled` says that it is done rather than out of rounds.
+    A step sets `residual`, which may be a cheap stand-in for the KKT residual (infinite when unknown): the loop
+    confirms it before it stops.
     """
 
-    @property
-    def residual(self) -> float:
-        return math.inf
+    residual: float = math.inf
+    little: float = 0.0  # a run that has less than this `remaining` is done rather than out of rounds
 
     @property
     def finished(self) -> bool:
-        return False
-
-    @property
-    def settled(self) -> bool:
+        """Whether to stop by a rule of the solver's own."""
         return False
 
     @property
@@ -86,10 +82,6 @@ class Outcome:
     history: FloatArray
     remaining: float = math.nan
 
-    def solution(self, factors: Factors) -> Solution:
-        """Add the factors to the outcome."""
-        return Solution(factors=factors, **vars(self))
-
 
 def descend(
     descent: Descent,
@@ -116,9 +108,11 @@ def descend(
             after_step(history)
         if descent.residual <= tol:
             converged = descent.kkt_residual() <= tol
-    objective, residual = check_finite(descent.value()), descent.kkt_residual()
-    converged = descent.settled or residual <= tol
-    return Outcome(objective, len(history) - 1, converged, residual, np.array(history), descent.remaining)
+    objective = check_finite(descent.value())
+    residual = descent.kkt_residual()
+    remaining = descent.remaining
+    converged = residual <= tol or remaining < descent.little
+    return Outcome(objective, len(history) - 1, converged, residual, np.array(history), remaining)
 
 
 def check_finite(value: float) -> float:
@@ -147,17 +141,14 @@ class CoordinateDescent(InMemoryDescent):
         self._passes = profile_passes
         self._W, self._H = start.W.copy(order="C"), start.H.copy(order="C")
         self._order = np.argsort(start.W.sum(axis=1), kind="stable").astype(np.int64)
-        self._shift = own_curvature(objective.terms, objective.degree, objective.structure.diagonal)
+        self._shift = own_curvature(objective.terms, objective.structure.degree, objective.structure.diagonal)
         self._before: Factors | None = None
-        self._pace, self._value, self._residual = 1.0, math.inf, math.inf
+        self._pace = 1.0
+        self._value = math.inf
 
     @property
     def factors(self) -> Factors:
         return Factors(self._W, self._H)
-
-    @property
-    def residual(self) -> float:
-        return self._residual
 
     def step(self) -> float:
         """Sweep once; return the objective, and leave in `residual` how far from stationary the sweep began.
@@ -192,13 +183,13 @@ class CoordinateDescent(InMemoryDescent):
             linear = objective.attributes_onto(terms.alpha / 2 * H)
         weights = terms.symmetric, terms.symmetric + terms.laplacian / 2, float(W.mean())
         total, agreement = objective.structure.sweep(W, linear, M, self._shift, self._order, *weights)
-        self._residual = math.sqrt(total / len(W))
+        self.residual = math.sqrt(total / len(W))
         G = W.T @ W
         if not terms.alpha:
             return objective.value_from(self.factors, G, H, agreement=agreement)
         objective.refill(W, H)
         V = objective.attributes_by(W)
-        self._residual = max(self._residual, update_profiles(terms, H, G, V))
+        self.residual = max(self.residual, update_profiles(terms, H, G, V))
         for _ in range(self._passes - 1):
             update_profiles(terms, H, G, V)
         return objective.value_from(self.factors, G, V, agreement=agreement)
@@ -293,17 +284,13 @@ class MultiplicativeDescent(InMemoryDescent):
     def factors(self) -> Factors:
         return Factors(self._W, self._H)
 
-    @property
-    def residual(self) -> float:
-        """The KKT residual after every tenth step, else unknown."""
-        return math.inf if self._taken % _LOOK_EVERY else self.kkt_residual()
-
     def step(self) -> float:
         """Update W and H once; return the objective. Ahmed et al. (2021), eq:main; Cai et al. (2011) for GNMF."""
         objective = self.objective
         objective.refill(self._W, self._H)
         C = objective.attributes_onto(objective.alpha * self._H) if objective.alpha else None
-        scale_weights(objective.terms, self._W, self._G, self._H, objective.degree, self._spread(), C, self._exponent)
+        degree = objective.structure.degree
+        scale_weights(objective.terms, self._W, self._G, self._H, degree, self._spread(), C, self._exponent)
         self._G = self._W.T @ self._W
         V = self._H
         if objective.alpha:
@@ -313,12 +300,14 @@ class MultiplicativeDescent(InMemoryDescent):
         self._taken += 1
         self._SW = None
         self._SW = self._spread()  # for the value, and for the next step
-        return objective.value_from(self.factors, self._G, V, self._SW)
+        value = objective.value_from(self.factors, self._G, V, self._SW)
+        self.residual = math.inf if self._taken % _LOOK_EVERY else self.kkt_residual()  # refills missing entries
+        return value
 
     def _spread(self) -> FloatArray | None:
         """Return SW, None where S has no weight."""
         if self._SW is None and (self.objective.symmetric or self.objective.laplacian):
-            return self.objective.spread(self._W)
+            return self.objective.structure.spread(self._W)
         return self._SW
 
 
@@ -356,7 +345,8 @@ def _scale(X: FloatArray, numerator: FloatArray, denominator: FloatArray, expone
     """
     if denominator.size and not denominator.min() > 0:
         held = denominator > 0
-        numerator, denominator = np.where(held, numerator, 1.0), np.where(held, denominator, 1.0)
+        numerator = np.where(held, numerator, 1.0)
+        denominator = np.where(held, denominator, 1.0)
     ratio = np.divide(numerator, denominator, out=numerator)
     if exponent == 0.5:
         np.sqrt(ratio, out=ratio)

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from penstock._blas import dot
+from penstock._threads import dot
 from penstock._types import Factors, FloatArray, IndexArray, SparseMatrix
 from penstock.factor._kernels import entries_loss, rebuild_entries
-from penstock.factor.structure import MatrixStructure, Structure, structure_of
+from penstock.factor.structure import MatrixStructure, PathStructure, Structure
 from penstock.factor.terms import (
     Gaps,
     Parts,
@@ -24,7 +24,6 @@ from penstock.factor.terms import (
     Terms,
     profile_parts,
     profile_residual,
-    root_mean,
     value_of,
     weight_parts,
     weight_residuals,
@@ -111,8 +110,10 @@ class Objective:
 
     @cached_property
     def structure(self) -> Structure:
-        """S as solvers use it."""
-        return structure_of(self.S, self.n_rows)
+        """S as solvers use it; without S no row is similar to any."""
+        if isinstance(self.S, PathSimilarity):
+            return PathStructure(self.S)
+        return MatrixStructure(sparse.csr_array((self.n_rows, self.n_rows)) if self.S is None else self.S)
 
     @cached_property
     def matrix(self) -> SparseMatrix | None:
@@ -126,20 +127,20 @@ class Objective:
                 vars(self).pop(name, None)
             self.S.forget()
 
-    @property
-    def norm_S(self) -> float:
-        """‖S‖²."""
-        return self.structure.norm
-
     @cached_property
     def terms(self) -> Terms:
         """The numbers of the objective, without its data."""
-        return Terms(**{field.name: getattr(self, field.name) for field in fields(Terms)})
-
-    @property
-    def degree(self) -> FloatArray:
-        """The diagonal of D: the sum of each row's similarities."""
-        return self.structure.degree
+        return Terms(
+            self.n_rows,
+            self.n_columns,
+            self.symmetric,
+            self.alpha,
+            self.laplacian,
+            self.gamma,
+            self.row_bound,
+            self.norm_A,
+            self.structure.norm,
+        )
 
     @cached_property
     def graph(self) -> tuple[IndexArray, IndexArray, FloatArray]:
@@ -152,10 +153,6 @@ class Objective:
     def refill(self, W: FloatArray, H: FloatArray) -> bool:
         """Set missing entries of `table` to their reconstruction WH; return whether there are any."""
         return False
-
-    def spread(self, W: FloatArray) -> FloatArray:
-        """Compute SW: the weights of each row's neighbours, summed by similarity."""
-        return self.structure.spread(W)
 
     def attributes_onto(self, H: FloatArray) -> FloatArray:
         """Compute C = AHᵀ (n×K)."""
@@ -197,7 +194,7 @@ class Objective:
         if not self.symmetric:
             agreement = 0.0
         elif agreement is None:
-            agreement = dot(W, self.spread(W) if SW is None else SW)
+            agreement = dot(W, self.structure.spread(W) if SW is None else SW)
         sums = Sums(G, V, agreement, self._roughness(W) if self.laplacian else 0.0)
         unseen = self._unseen_loss(factors) if self.alpha else 0.0
         return value_of(self.terms, factors.H, sums, lambda: self._gaps(factors, G), unseen)
@@ -240,10 +237,10 @@ class Objective:
         """Compute the gradient over W and over H, each as a difference of two non-negative parts."""
         W, H = factors.W, factors.H
         G = W.T @ W
-        SW = self.spread(W) if self.symmetric or self.laplacian else None
+        SW = self.structure.spread(W) if self.symmetric or self.laplacian else None
         C = self.attributes_onto(H) if self.alpha else None
         V = self.attributes_by(W) if self.alpha else np.zeros_like(H)
-        return weight_parts(self.terms, W, G, H, self.degree, SW, C), profile_parts(self.terms, H, G, V)
+        return weight_parts(self.terms, W, G, H, self.structure.degree, SW, C), profile_parts(self.terms, H, G, V)
 
     def kkt_residual(self, factors: Factors) -> float:
         """Measure how far the factors are from a stationary point: 0 there, of order 1 at a random place, without unit.
@@ -258,7 +255,8 @@ class Objective:
         W, H = factors.W, factors.H
         over_W, over_H = self._parts(factors)
         sizes = np.sum(W**2, axis=0)
-        residual = root_mean(weight_residuals(self.terms, W, H, sizes, self.degree, float(W.mean()), over_W))
+        squares = weight_residuals(self.terms, W, H, sizes, self.structure.degree, float(W.mean()), over_W)
+        residual = math.sqrt(float(squares.mean()))
         return max(residual, profile_residual(self.terms, H, sizes, over_H)) if self.alpha else residual
 
 

@@ -94,7 +94,9 @@ class OnlineFactors:
         """Compute the spanning tree of the buffer; edges of samples that share no reading are infinitely long."""
         memory = self._memory
         n = int(memory.ring[1]) - 1  # the newest is the root
-        parent, left, length = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.empty(n)
+        parent = np.empty(n, dtype=np.int64)
+        left = np.empty(n, dtype=np.int64)
+        length = np.empty(n)
         if n:
             kernels.grow_local_tree(memory, n, memory.distances[n].copy(), parent, length, left)
         edges = np.sort(np.column_stack([np.arange(n), parent]), axis=1)
@@ -185,7 +187,9 @@ class OnlineFactors:
     def _advance(
         self, X: FloatArray, A: FloatArray, learn: bool, expected: FloatArray | None, room: FloatArray
     ) -> FloatArray:
-        (z, _, K), scores = self._shape, np.empty(len(X))
+        """Score rows one after the other, and learn each before the next if `learn`; the last one is left in `room`."""
+        z, _, K = self._shape
+        scores = np.empty(len(X))
         self._measure()
         expected = _NO_ROWS if expected is None else expected
         kernels.advance(self._ring, self._store, room, z, K, X, A, learn, self._step, scores, expected)

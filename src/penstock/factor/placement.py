@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from penstock._blas import one_blas_thread
-from penstock._threads import for_each_range
+from penstock._threads import for_each_range, one_blas_thread
 from penstock._types import BoolArray, Factors, FloatArray, IndexArray
 from penstock.factor._kernels import place
 from penstock.factor.objectives import Objective
@@ -70,7 +69,8 @@ def place_rows(
     rows = A if objective.A is not None else np.empty((len(A), 0))
     placed, around = np.empty((len(A), W.shape[1])), np.empty((len(A), W.shape[1]))
     neighbors = np.ascontiguousarray(attachment.neighbors)  # one layout, so that the kernel is compiled once
-    apart, similarity = np.ascontiguousarray(attachment.apart), np.ascontiguousarray(attachment.similarity)
+    apart = np.ascontiguousarray(attachment.apart)
+    similarity = np.ascontiguousarray(attachment.similarity)
     distances = np.zeros(len(A)) if attachment.distances is None else np.ascontiguousarray(attachment.distances)
     joined = objective.structure.join(W, neighbors, distances, similarity)
 

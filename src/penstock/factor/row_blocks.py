@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from penstock._blas import dot
+from penstock._threads import dot
 from penstock._types import FloatArray
 from penstock.factor import blocks
 from penstock.factor.blocks import BlockCoupling, BlockExecutor, BlockSums, Grown, Place, SweepResult
 from penstock.factor.descent import Descent, next_pace, reach, update_profiles
-from penstock.factor.spectral import Extension, Operator, Products
+from penstock.factor.start import Extension, Operator, Products
 from penstock.factor.terms import Gaps, Sums, Terms, has_risen, profile_parts, profile_residual, shorten_rows, value_of
 
 _HALVINGS = 60  # of an interval inside [0, 1]: down to one unit in the last place
@@ -131,7 +131,8 @@ class BlockProblem:
         coupling = self.coupling
         numbers = np.repeat(np.arange(len(places)), [len(place.offers) for place in places])[coupling.ends]
         (p, q), s = (numbers[:, 0], numbers[:, 1]), coupling.similarities
-        before, after = offers_of(places), np.concatenate([report.offers for report in swept])
+        before = offers_of(places)
+        after = np.concatenate([report.offers for report in swept])
         (y, z), (d, e) = coupling.ends_of(before), coupling.ends_of(after - before)
         hold, pull = self.terms.laplacian * s, 4 * self.terms.symmetric * s
         np.add.at(slopes, p, 2 * hold * _dots(y - z, d) - pull * _dots(z, d))
@@ -270,7 +271,7 @@ class RowBlockDescent(Descent):
     def __init__(self, problem: BlockProblem, H: FloatArray, profile_passes: int) -> None:
         self._problem, self._passes = problem, profile_passes
         self.H = self._reached = self._next = H
-        self._pace, self._push, self._value, self._residual = 1.0, 0.0, math.inf, math.inf
+        self._pace, self._push, self._value, self.residual = 1.0, 0.0, math.inf, math.inf
         self._steps = np.ones(problem.executor.n_blocks)
         self._places: list[Place] = []
         self._assessed: tuple[float, float] | None = None
@@ -282,7 +283,7 @@ class RowBlockDescent(Descent):
         run._reached = np.asarray(snapshot["reached"], dtype=np.float64)
         run._pace, run._push = float(snapshot["pace"]), float(snapshot["push"])
         if math.isfinite(snapshot["value"]):  # not before the first step
-            run._value, run._residual = float(snapshot["value"]), float(snapshot["residual"])
+            run._value, run.residual = float(snapshot["value"]), float(snapshot["residual"])
             run._places = problem.executor.each(blocks.look, "y")
         return run
 
@@ -294,12 +295,8 @@ class RowBlockDescent(Descent):
             "pace": self._pace,
             "push": self._push,
             "value": self._value,
-            "residual": self._residual,
+            "residual": self.residual,
         }
-
-    @property
-    def residual(self) -> float:
-        return self._residual
 
     def step(self) -> float:
         """Take one iteration; return the objective, and leave in `residual` how far from stationary it began."""
@@ -334,11 +331,11 @@ class RowBlockDescent(Descent):
         mean, borders = problem.mean(places), problem.borders(places)
         swept = problem.executor.each(blocks.sweep, terms, H, gram_of(places), mean, apart=borders)
         self._steps = steps = problem.joint_steps(H, places, swept).choose()
-        self._residual = math.sqrt(sum(report.residual for report in swept) / terms.n_rows)
+        self.residual = math.sqrt(sum(report.residual for report in swept) / terms.n_rows)
         sums = problem.sums_after(places, swept, steps)
         self._next = H = H.copy()
         if terms.alpha:
-            self._residual = max(self._residual, update_profiles(terms, H, sums.G, sums.V))
+            self.residual = max(self.residual, update_profiles(terms, H, sums.G, sums.V))
             for _ in range(self._passes - 1):
                 update_profiles(terms, H, sums.G, sums.V)
         return problem.value(H, sums, offers_after(places, swept, steps), steps)
@@ -360,7 +357,8 @@ class BlockColumns:
 
     def extend(self, extension: Extension) -> Products:
         problem = self._problem
-        (Q_image, V_image), (Q_offers, V_offers) = extension.apply(*self._images), extension.apply(*self._offers)
+        (Q_image, V_image) = extension.apply(*self._images)
+        (Q_offers, V_offers) = extension.apply(*self._offers)
         borders = [(border,) for border in problem.coupling.borders([V_offers])]
         common = problem.terms, self._operator, extension, V_image
         reports = problem.executor.each(blocks.extend_columns, *common, apart=borders)

@@ -153,3 +153,4 @@ class BlockSGD(_Checked):
 
 
 Settings = Coordinate | RowBlocks | Multiplicative | BlockSGD
+DEFAULT = Coordinate()

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock._blas import one_blas_thread
+from penstock._threads import one_blas_thread
 from penstock._types import Factors, FloatArray, Solution
 from penstock.factor.block_sgd import BlockSGDDescent
 from penstock.factor.blocks import Layout, LocalExecutor
@@ -22,12 +22,10 @@ from penstock.factor.descent import (
 )
 from penstock.factor.objectives import Objective, over_seen
 from penstock.factor.row_blocks import BlockColumns, BlockProblem, RowBlockDescent
-from penstock.factor.settings import MAX_ITER, TOL, BlockSGD, Coordinate, Multiplicative, RowBlocks, Settings
-from penstock.factor.spectral import find_start, spectral_start
-from penstock.factor.start import draw_seed, draws_from, random_start
+from penstock.factor.settings import DEFAULT, MAX_ITER, TOL, BlockSGD, Coordinate, Multiplicative, RowBlocks, Settings
+from penstock.factor.start import draw_seed, draws_from, find_start, random_start, spectral_start
 
-__all__ = ["MAX_ITER", "TOL", "BlockProblem", "Progress", "Settings", "fit_by_blocks", "fit_factors", "solve"]
-
+_BY_BLOCKS = RowBlocks()
 _TRIAL_STEPS = 10  # after which the lower of two starts goes on
 
 
@@ -35,7 +33,7 @@ def solve(
     objective: Objective,
     start: Factors,
     *,
-    settings: Settings | None = None,
+    settings: Settings = DEFAULT,
     max_iter: int = MAX_ITER,
     tol: float = TOL,
     progress: Progress | None = None,
@@ -81,7 +79,7 @@ def solve(
 def fit_factors(
     objective: Objective,
     n_components: int,
-    settings: Settings | None = None,
+    settings: Settings = DEFAULT,
     max_iter: int = MAX_ITER,
     tol: float = TOL,
     random_state: Any = None,
@@ -128,11 +126,11 @@ def fit_factors(
 
 
 def _minimise(
-    objective: Objective, start: Factors | int, settings: Any, max_iter: int, tol: float,
+    objective: Objective, start: Factors | int, settings: Settings, max_iter: int, tol: float,
     progress: Progress | None, random_state: Any,
 ) -> Solution:  # fmt: skip
     """Minimise from a start, or from the solver's own with so many components."""
-    settings, rng = Coordinate() if settings is None else settings, draws_from(random_state)
+    rng = draws_from(random_state)
     with one_blas_thread():
         if isinstance(settings, RowBlocks):
             if objective.table is not objective.A:
@@ -143,7 +141,7 @@ def _minimise(
             problem = BlockProblem(LocalExecutor(blocks, states), coupling, objective.terms)
             given = start if isinstance(start, int) else start.H
             H, outcome = fit_by_blocks(problem, given, settings, max_iter, tol, rng, progress)
-            return outcome.solution(Factors(layout.joined(problem.executor.gather("W")), H))
+            return Solution(Factors(layout.joined(problem.executor.gather("W")), H), **vars(outcome))
         start = _begin(settings, objective, start, rng) if isinstance(start, int) else start
         run: InMemoryDescent
         if isinstance(settings, Coordinate):
@@ -153,13 +151,13 @@ def _minimise(
         else:
             run = BlockSGDDescent(objective, start, settings, rng)
         outcome = descend(run, [check_finite(run.value())], max_iter, tol, progress)
-        return outcome.solution(run.factors)
+        return Solution(run.factors, **vars(outcome))
 
 
 def fit_by_blocks(
     problem: BlockProblem,
     start: int | FloatArray,
-    settings: RowBlocks | None = None,
+    settings: RowBlocks = _BY_BLOCKS,
     max_iter: int = MAX_ITER,
     tol: float = TOL,
     random_state: Any = None,
@@ -176,7 +174,6 @@ def fit_by_blocks(
     numbers. With it as `resume`, and an executor whose blocks have the states of that moment, the run goes on to
     the same bits.
     """
-    settings = RowBlocks() if settings is None else settings
     history: list[float] = []
     with one_blas_thread():
         if resume is not None:

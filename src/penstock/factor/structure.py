@@ -10,10 +10,8 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
-from scipy import sparse
 
-from penstock._blas import dot
-from penstock._threads import for_each_range
+from penstock._threads import dot, for_each_range
 from penstock._types import FloatArray, IndexArray, SparseMatrix
 from penstock.factor._kernels import gather_rows, sweep_paths, sweep_rows
 from penstock.graph.path_kernels import gather_leaves, send_up
@@ -38,7 +36,7 @@ class Structure(Protocol):
 
     @property
     def degree(self) -> FloatArray:
-        """The sum of each row's similarities."""
+        """The sum of each row's similarities, the diagonal of D."""
 
     @property
     def diagonal(self) -> FloatArray:
@@ -49,7 +47,7 @@ class Structure(Protocol):
         """‖S‖²."""
 
     def spread(self, W: FloatArray) -> FloatArray:
-        """Compute SW."""
+        """Compute SW: the weights of each row's neighbours, summed by similarity."""
 
     def roughness(self, W: FloatArray) -> float:
         """Compute tr(WᵀLW) = ½ Σ_ij S_ij‖w_i − w_j‖², a sum without cancellation."""
@@ -188,7 +186,8 @@ class PathStructure:
 
     def join(self, W: FloatArray, neighbors: IndexArray, distances: FloatArray, similarity: FloatArray) -> Joined:
         walk, sums = self.S.walk, self.S.by_place(W)
-        places, joined = walk.place_of[neighbors], _nothing_joined(len(neighbors), W.shape[1])
+        places = walk.place_of[neighbors]
+        joined = _nothing_joined(len(neighbors), W.shape[1])
 
         def gather(start: int, stop: int) -> None:  # a leaf's path to all others leads over its neighbour
             gather_leaves(
@@ -202,10 +201,3 @@ class PathStructure:
 
 def _nothing_joined(n: int, K: int) -> Joined:
     return Joined(np.zeros(n), np.zeros((n, K)), np.zeros(n), np.zeros((n, K)))
-
-
-def structure_of(S: SparseMatrix | PathSimilarity | None, n: int) -> Structure:
-    """Return how solvers use the similarities S of n rows; None: no row is similar to any."""
-    if isinstance(S, PathSimilarity):
-        return PathStructure(S)
-    return MatrixStructure(sparse.csr_array((n, n)) if S is None else S)

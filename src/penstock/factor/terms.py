@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from penstock._blas import dot
+from penstock._threads import dot
 from penstock._types import FloatArray
 
 # Below this share of ‖A‖² or ‖S‖² the expanded squares have lost three digits: sum the squares themselves instead.
@@ -135,18 +135,13 @@ def profile_residual(terms: Terms, H: FloatArray, sizes: FloatArray, parts: Part
     bend = 2 * terms.alpha * sizes[:, None] + 2 * terms.gamma
     step = (rise - fall) / np.where(bend > 0, bend, 1.0)
     left = bend * (H - shorten_rows(np.maximum(H - step, 0.0), terms.row_bound))
-    return root_mean(_relative_squares(left, rise + fall + bend * H.mean()))
+    return math.sqrt(float(_relative_squares(left, rise + fall + bend * H.mean()).mean()))
 
 
 def _relative_squares(left: FloatArray, scale: FloatArray) -> FloatArray:
     """Compute ‖left‖²/‖scale‖² of each row, where 0/0 is 0."""
     bottoms = np.sum(scale**2, axis=1)
     return np.asarray(np.sum(left**2, axis=1) / np.where(bottoms > 0, bottoms, 1.0))
-
-
-def root_mean(squares: FloatArray) -> float:
-    """Compute the root of the mean, 0 for no entries."""
-    return math.sqrt(float(np.mean(squares))) if len(squares) else 0.0
 
 
 def shorten_rows(H: FloatArray, bound: float) -> FloatArray:

@@ -199,19 +199,3 @@ def shared_squared_distances(X: Array, start: int, stop: int, squares: Array) ->
     for i in range(start, stop):
         for j in range(X.shape[0]):
             squares[i - start, j] = shared_squared_distance(X, i, X, j)
-
-
-@kernel
-def hash_words(X: Array, words: Array, hashes: Array) -> None:
-    """FNV-1a over the 64-bit words of each row, mixed; −0.0 counts as 0.0, and every NaN as one."""
-    for i in range(X.shape[0]):
-        found = np.uint64(14695981039346656037)
-        for d in range(X.shape[1]):
-            word = words[i, d]
-            if X[i, d] == 0.0:
-                word = np.uint64(0)
-            elif X[i, d] != X[i, d]:
-                word = np.uint64(0x7FF8000000000000)
-            found = (found ^ word) * np.uint64(1099511628211)
-            found ^= found >> np.uint64(29)
-        hashes[i] = found

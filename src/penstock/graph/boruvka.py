@@ -9,8 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock._blas import one_blas_thread
-from penstock._threads import for_each_range
+from penstock._threads import for_each_range, one_blas_thread
 from penstock._types import BoolArray, FloatArray, IndexArray
 from penstock.graph import _boruvka_kernels as kernels
 from penstock.graph.distance_kernels import TILE, search_limit

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from penstock._jit import Array, kernel, relaxed_kernel
-from penstock._scoring_kernels import norm
+from penstock._row_kernels import norm
 
 # S² is summed in the objective, over as many as 1e9 edges: 1e140 keeps that sum finite. Lengths below 1e-140 are met
 # only in data of such a scale, never after min-max scaling of float64 data of ordinary size.

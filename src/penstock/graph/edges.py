@@ -108,7 +108,10 @@ def sorted_tree(edges: IndexArray, lengths: FloatArray) -> Tree:
 
 def edge_lengths(X: FloatArray, edges: IndexArray) -> FloatArray:
     """Return the Euclidean lengths of edges; over shared columns where values are missing; safe at any scale."""
-    return _check_lengths(pair_distances(X, edges))
+    lengths = pair_distances(X, edges)
+    if not np.isfinite(lengths).all():
+        raise ValueError("Some distances exceed the range of float64 (about 1.8e308). Divide the data by a constant.")
+    return lengths
 
 
 def pair_distances(X: FloatArray, pairs: IndexArray) -> FloatArray:
@@ -118,17 +121,6 @@ def pair_distances(X: FloatArray, pairs: IndexArray) -> FloatArray:
     for start in range(0, len(pairs), step):
         part = pairs[start : start + step]
         lengths[start : start + step] = _measure_rows(X[part[:, 0]], X[part[:, 1]])
-    return lengths
-
-
-def row_distances(X: FloatArray, Y: FloatArray) -> FloatArray:
-    """Return the distance of each row of X from the same row of Y, as `edge_lengths` measures it, to the last bit."""
-    return _check_lengths(_measure_rows(X, Y))
-
-
-def _check_lengths(lengths: FloatArray) -> FloatArray:
-    if not np.isfinite(lengths).all():
-        raise ValueError("Some distances exceed the range of float64 (about 1.8e308). Divide the data by a constant.")
     return lengths
 
 

@@ -163,7 +163,7 @@ def _tree_of_distances(X: ArrayLike) -> Tree:
 
 
 def spanning_tree_of_comparable(X: FloatArray, original: IndexArray | None = None) -> Tree:
-    """Return the minimum spanning tree over those pairs of rows that share a column.
+    """Return the minimum spanning tree over those pairs of rows that share a column; for rows that have been checked.
 
     Where any two rows share one, it is `minimum_spanning_tree`. If the rows fall into groups that share none, no such
     tree exists, and the error names two rows of different groups. `original` is what `first_copies` finds, if known.
@@ -172,10 +172,10 @@ def spanning_tree_of_comparable(X: FloatArray, original: IndexArray | None = Non
     >>> tree.edges.tolist(), (tree.lengths**2).round(9).tolist()
     ([[1, 2], [0, 1]], [2.0, 18.0])
     """
-    data = check_rows(X)
+    data = np.ascontiguousarray(X, dtype=np.float64)
     set_stage(f"spanning tree of {len(data):,} rows")
     if not np.isnan(data).any():
-        return tree_of_distinct(data, lambda rows: _distinct_edges(rows, "auto"), original)
+        return tree_of_distinct(data, _distinct_edges, original)
     check_connected(data)
     return _shared_tree(data)
 
@@ -199,7 +199,7 @@ def _shared_tree(X: FloatArray) -> Tree:
     return sorted_tree(edges, edge_lengths(X, edges))
 
 
-def _distinct_edges(X: FloatArray, strategy: Strategy) -> IndexArray:
+def _distinct_edges(X: FloatArray, strategy: Strategy = "auto") -> IndexArray:
     if strategy == "prim" or (strategy == "auto" and len(X) < _SMALLEST_FOR_KDTREE):
         return prim_edges(prepare_points(X, rotate=False))
     points = prepare_points(X, rotate=True)
@@ -250,5 +250,5 @@ def prim_edges(points: Points) -> IndexArray:
     tiles = tiles_of(points.search)
     members = np.arange(len(tiles) * TILE).reshape(-1, TILE)
     edges = np.empty((n - 1, 2), dtype=np.int64)
-    prim(points.exact, tiles, members, seen, patterns, points.shift, points.stretch, edges)
+    prim(points.exact, tiles, members, seen, patterns, 2 * points.errors.max(), points.stretch, edges)
     return edges

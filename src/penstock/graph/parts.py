@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock._blas import one_blas_thread
-from penstock._threads import for_each_range
+from penstock._threads import for_each_range, one_blas_thread
 from penstock._types import BoolArray, FloatArray, IndexArray
 from penstock.graph import _boruvka_kernels as kernels
 from penstock.graph.boruvka import Rounds, leaves_with
 from penstock.graph.distance_kernels import TILE
-from penstock.graph.edges import edge_lengths, order_edges, row_distances, spanning_forest, squares_of
+from penstock.graph.edges import edge_lengths, order_edges, spanning_forest, squares_of
 from penstock.graph.mst import edges_in_frame
 from penstock.graph.points import Frame, frame_between, searching_frame
 from penstock.graph.search import PointTree, tree_over
@@ -118,7 +117,8 @@ def cross_edges(one: Part, other: Part) -> Edges:
     ends = np.column_stack([one.tree.names[pairs[:, 0]], other.tree.names[pairs[:, 1]]])
     ends.sort(axis=1)
     order = order_edges(ends, squares)
-    lengths = row_distances(one.rows_at(pairs[order, 0]), other.rows_at(pairs[order, 1]))
+    rows = np.concatenate([one.rows_at(pairs[order, 0]), other.rows_at(pairs[order, 1])])
+    lengths = edge_lengths(rows, np.arange(len(rows)).reshape(2, -1).T)
     return Edges(ends[order], squares[order], lengths)
 
 
@@ -173,7 +173,8 @@ class Crossing(Rounds):
         """Return pairs across, the point of the first part first, by position in their trees, and their squares."""
         while self.n_components > 1:
             self.join_once()
-        pairs, squares = np.sort(np.concatenate(self.edges), axis=1), np.concatenate(self.squares)
+        pairs = np.sort(np.concatenate(self.edges), axis=1)
+        squares = np.concatenate(self.squares)
         pairs[:, 1] -= self.sides[1].offset
         across = (pairs[:, 0] < self.sides[1].offset) & (pairs[:, 1] >= 0)
         return pairs[across], squares[across]

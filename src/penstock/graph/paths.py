@@ -211,7 +211,9 @@ def walk_tree(tree: Tree) -> Walk:
     m = int(names.max()) + 1
     lengths = np.maximum(tree.lengths[joins], 1.0 / LARGEST_SIMILARITY)
     one, other = names[tree.edges[joins]].T.astype(np.int64).reshape(2, -1)
-    froms, tos, both = np.concatenate([one, other]), np.concatenate([other, one]), np.concatenate([lengths, lengths])
+    froms = np.concatenate([one, other])
+    tos = np.concatenate([other, one])
+    both = np.concatenate([lengths, lengths])
     order = np.lexsort((tos, both, froms))
     indptr = np.searchsorted(froms[order], np.arange(m + 1)).astype(np.int64)
     root = int(np.argmax(np.bincount(froms, weights=1.0 / both, minlength=m)))

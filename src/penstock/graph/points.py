@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock._blas import one_blas_thread
+from penstock._threads import one_blas_thread
 from penstock._types import BoolArray, FloatArray
 from penstock.graph._search_kernels import shared_squared_distances
 from penstock.graph.distance_kernels import TILE
@@ -43,7 +44,7 @@ class Frame:
     origin: FloatArray
     exponent: int
     center: FloatArray
-    axes: FloatArray | None
+    axes: FloatArray | None = None
     precise: bool = False
 
     def scale(self, X: FloatArray) -> FloatArray:
@@ -136,14 +137,6 @@ class Points:
     errors: FloatArray  # bounds on the distance of each search point from its exact place
     stretch: float
 
-    @property
-    def error(self) -> float:
-        return float(self.errors.max())
-
-    @property
-    def shift(self) -> float:
-        return 2 * self.error
-
 
 def plain_frame(X: FloatArray) -> Frame:
     """Make the frame in which the largest range of a column of X is near one: a product without rounding."""
@@ -164,9 +157,9 @@ def frame_between(low: FloatArray, high: FloatArray) -> Frame:
     """
     origin = np.where(low == high, low, 0.0)
     low, high = low - origin, high - origin
-    exponent = _exponent(float(np.maximum(np.abs(low), np.abs(high)).max()))
-    exponent += _exponent(float((np.ldexp(high, -exponent) - np.ldexp(low, -exponent)).max()))
-    return Frame(origin, exponent, np.zeros(len(low)), None)
+    exponent = math.frexp(np.maximum(np.abs(low), np.abs(high)).max())[1]
+    exponent += math.frexp((np.ldexp(high, -exponent) - np.ldexp(low, -exponent)).max())[1]
+    return Frame(origin, exponent, np.zeros(len(low)))
 
 
 def centered_frame(frame: Frame, sample: FloatArray, *, rotate: bool) -> Frame:
@@ -286,14 +279,11 @@ def times_powers_of_two(values: FloatArray, exponent: NDArray[Any]) -> FloatArra
     return values
 
 
-def _exponent(value: float) -> int:
-    return int(np.frexp(value)[1]) if value > 0 else 0
-
-
 def tiles_of(search: SearchArray) -> SearchArray:
     """Arrange points as (tile, dimension, slot); the last tile is filled up with zeros."""
     n, width = search.shape
-    tiles, whole = np.zeros((-(-n // TILE), width, TILE), dtype=search.dtype), n // TILE
+    tiles = np.zeros((-(-n // TILE), width, TILE), dtype=search.dtype)
+    whole = n // TILE
     tiles[:whole] = search[: whole * TILE].reshape(whole, TILE, width).transpose(0, 2, 1)
     if whole < len(tiles):
         tiles[whole, :, : n - whole * TILE] = search[whole * TILE :].T

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock._row_kernels import hash_words
 from penstock._types import BoolArray, FloatArray, IndexArray
-from penstock.graph._search_kernels import hash_words
 
 _AT_ONCE = 1 << 11  # patterns of missing values compared at once: their counts take 16 MB
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -124,16 +123,16 @@ def tree_over(points: Points) -> PointTree:
     kernels.bound_nodes(tiles, boxes, 0, 0, n_leaves)
     centers = tiles.mean(axis=2)
     return PointTree(
-        points.frame, points.exact[order], order, tiles, boxes, centers, points.radius, points.error, points.stretch
+        points.frame,
+        points.exact[order],
+        order,
+        tiles,
+        boxes,
+        centers,
+        points.radius,
+        float(points.errors.max()),
+        points.stretch,
     )
-
-
-class FittedSearch(Protocol):
-    """The search among fitted rows that a detector needs: the nearest one to a new row, and whether it is equal."""
-
-    def rows(self) -> FloatArray: ...
-
-    def nearest_or_equal(self, X: FloatArray) -> tuple[IndexArray, FloatArray, BoolArray]: ...
 
 
 @dataclass(frozen=True)
@@ -144,26 +143,22 @@ class RowSearch:
     prepared when the first row is searched for.
     """
 
-    data: FloatArray
+    rows: FloatArray
 
     @cached_property
     def tree(self) -> PointTree | None:
         """The tree; None if values are missing."""
-        rows = np.ascontiguousarray(self.data, dtype=np.float64)
+        rows = np.ascontiguousarray(self.rows, dtype=np.float64)
         return None if np.isnan(rows).any() else build_tree(rows)
 
     @cached_property
     def _points(self) -> Points:
         """The rows for searches in turn."""
-        return prepare_incomplete(np.ascontiguousarray(self.data, dtype=np.float64))
+        return prepare_incomplete(np.ascontiguousarray(self.rows, dtype=np.float64))
 
     @cached_property
     def _tiles_and_patterns(self) -> tuple[SearchArray, NDArray[np.uint64]]:
         return tiles_of(self._points.search), patterns_seen(self._points.exact)
-
-    def rows(self) -> FloatArray:
-        """Return the rows that are searched."""
-        return self.data
 
     def neighbors(self, k: int) -> tuple[IndexArray, FloatArray]:
         """Find for each row its k nearest other rows, ties in order of index, and their distances, both (n, k)."""
@@ -193,7 +188,7 @@ class RowSearch:
         if not 1 <= k <= most:
             raise ValueError(f"Asked for the {k} nearest rows, but there are {most}.")
         found, squares = np.empty((m, k), dtype=np.int64), np.empty((m, k))
-        shifts, names = points.error + guests.errors, np.arange(len(points.exact))
+        shifts, names = points.errors.max() + guests.errors, np.arange(len(points.exact))
         guest_patterns = patterns_seen(guests.exact)
 
         def search_range(start: int, stop: int) -> None:
@@ -215,16 +210,10 @@ class RowSearch:
         equal = distances == 0
         unclear = np.flatnonzero(equal & (np.isnan(X).any(axis=1) | (self.tree is None)))
         if len(unclear):
-            rows = self.rows()
-            original = first_copies(np.concatenate([rows, X[unclear]]))[len(rows) :]
-            equal[unclear] = original < len(rows)
+            original = first_copies(np.concatenate([self.rows, X[unclear]]))[len(self.rows) :]
+            equal[unclear] = original < len(self.rows)
             near[unclear] = np.where(equal[unclear], original, near[unclear])
         return near, distances, equal
-
-
-def search_over(X: FloatArray) -> RowSearch:
-    """Prepare rows for searches."""
-    return RowSearch(np.ascontiguousarray(X, dtype=np.float64))
 
 
 def nearest_neighbors(X: FloatArray, k: int) -> tuple[IndexArray, FloatArray]:
@@ -241,4 +230,4 @@ def nearest_neighbors(X: FloatArray, k: int) -> tuple[IndexArray, FloatArray]:
     >>> distances.tolist()
     [[0.0, 1.0], [2.0, 3.0], [0.0, 1.0], [1.0, 1.0]]
     """
-    return search_over(X).neighbors(k)
+    return RowSearch(X).neighbors(k)

@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import nnls
 
-from penstock._blas import one_blas_thread
-from penstock._threads import for_each
+from penstock._threads import for_each, one_blas_thread
 from penstock._types import BoolArray, FloatArray, IndexArray
 from penstock.sensors._kernels import (
     BOTH_SIDES,

@@ -13,7 +13,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from penstock._blas import one_blas_thread
+from penstock._threads import one_blas_thread
 from penstock._types import BoolArray, FloatArray
 from penstock.sensors._kernels import follow_states, moving_means, multiply_rows, third_nearest
 from penstock.sensors.blocks import add_up, blocks_around, join_blocks, take_rows

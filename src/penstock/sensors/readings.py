@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock._prepare_kernels import scale_rows
+from penstock._row_kernels import scale_rows
 from penstock._types import BoolArray, FloatArray
 from penstock.sensors.blocks import each_column
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from penstock._blas import one_blas_thread
+from penstock._threads import one_blas_thread
 from penstock._types import BoolArray, FloatArray
 from penstock.sensors._kernels import multiply_rows, residual_rows
 from penstock.sensors.blocks import add_up, row_blocks

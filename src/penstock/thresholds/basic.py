@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from penstock._parameters import Bounds, check_number, estimator, number, whole
+from penstock._parameters import Bounds, ParameterError, check_number, estimator, number, whole
 from penstock._types import BoolArray, FloatArray
 from penstock.storage import Fields, Record
 from penstock.thresholds.base import Threshold
@@ -34,7 +34,7 @@ def score_threshold(scores: FloatArray, contamination: Contamination = "auto") -
           ties at the cut lead to fewer flags, never to more.
         - a `Threshold`: what its `calibrate` makes of the scores, in the order of the rows; it is not changed.
     """
-    check_contamination(contamination)
+    check_contamination("contamination", contamination)
     if isinstance(contamination, Threshold):
         return contamination.calibrate(scores)
     if contamination == "auto":
@@ -49,18 +49,19 @@ def score_threshold(scores: FloatArray, contamination: Contamination = "auto") -
     return midway(float(low), float(high))
 
 
-def check_contamination(contamination: object) -> None:
-    """Raise a ValueError unless it is "auto", a number in (0, 0.5] or a Threshold with parameters within bounds."""
-    if isinstance(contamination, str) and contamination == "auto":
+def check_contamination(name: str, value: object) -> None:
+    """Raise unless `value` is "auto", a number in (0, 0.5] or a Threshold with parameters within bounds."""
+    if isinstance(value, str) and value == "auto":
         return
-    if isinstance(contamination, Threshold):
-        contamination._check_parameters()
+    if isinstance(value, Threshold):
+        value._check_parameters()
         return
-    number = isinstance(contamination, Real) and not isinstance(contamination, bool)
-    if not number or not 0 < float(contamination) <= 0.5:  # type: ignore[arg-type]
-        raise ValueError(
-            f"contamination must be 'auto' or a number in (0, 0.5], but is {contamination!r}. An object of "
-            "penstock.thresholds, such as TopN(20), is welcome too."
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    if not number or not 0 < float(value) <= 0.5:  # type: ignore[arg-type]
+        raise ParameterError(
+            name,
+            f" must be 'auto' or a number in (0, 0.5], but is {value!r}. An object of penstock.thresholds, such as "
+            "TopN(20), is welcome too.",
         )
 
 

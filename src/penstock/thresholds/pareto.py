@@ -89,7 +89,8 @@ class _Likelihood:
                 return float(unseen @ (ceilings / (sigma - ceilings))) - 1.0
 
             highest = float(ceilings.max())
-            low, high = max(sigma, highest * (1.0 + 1e-12)), highest * self._total * (1.0 + 1e-12)
+            low = max(sigma, highest * (1.0 + 1e-12))
+            high = highest * self._total * (1.0 + 1e-12)
             sigma = brentq(slope, low, high, xtol=_PRECISION) if low < high and slope(low) > 0 > slope(high) else low
         value = -math.log(sigma) + float(unseen @ np.log1p(-ceilings / sigma))
         return self._N * value, -1.0, sigma

@@ -182,7 +182,8 @@ class PeaksOverThreshold(Threshold):
             raise record.error("calibration", f"fewer than n_calibration = {self.n_calibration} numbers")
         if n > self.max_peaks:
             raise record.error("excesses", f"at most max_peaks = {self.max_peaks} numbers")
-        self._calibration, self._since_peak = state["calibration"].tolist(), state["since_peak"]
+        self._calibration = state["calibration"].tolist()
+        self._since_peak = state["since_peak"]
         self._excesses, self._ceilings, self._gaps = (state[name].copy() for name in ("excesses", "ceilings", "gaps"))
         limit, level, gamma, sigma = (state[name] for name in ("limit", "level_value", "gamma", "sigma"))
         if limit is None:
