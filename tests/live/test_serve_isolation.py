@@ -417,3 +417,24 @@ def test_one_asset_cannot_take_all_the_room_for_what_waits(tmp_path):
 def test_line_protocol_that_is_none_is_found_out_in_one_pass(field):
     with pytest.raises(RefusedError, match="line protocol"):  # in minutes, where it is looked at from each place again
         as_lines(b"m " + field * 400_000, "influx")
+
+
+def test_a_file_whose_layout_takes_long_to_find_stops_nobody_else(tmp_path, monkeypatch):
+    (tmp_path / "unit1.csv").write_text(csv_of(LIVE))
+    held, plain = threading.Event(), Asset.read_file
+
+    def slow(asset, *given):
+        if asset.source.columns is None:
+            held.wait(30)
+        return plain(asset, *given)
+
+    monkeypatch.setattr(Asset, "read_file", slow)
+    given = options(tmp_path, names=("unit1", "unit2"))
+    given.assets["unit1"] = options(tmp_path, input=tmp_path / "unit1.csv").assets["unit1"]
+    with running(given) as service:
+        wait_for(lambda: "unit1" in service._learning)
+        assert post(service, csv_of(LIVE), "unit2")["accepted"] == 100
+        assert not scores_of(service)
+        held.set()
+        wait_for(lambda: len(scores_of(service)) == 100)
+        assert scores_of(service) == scores_of(service, "unit2")

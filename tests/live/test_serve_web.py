@@ -26,6 +26,7 @@ from waiting import wait_for
 from penstock import fit_model
 from penstock._parameters import ParameterError
 from penstock.cli import main
+from penstock.live import api as api_module
 from penstock.live.api import ENDPOINTS, ROLES
 from penstock.live.options import AssetOptions, ServeOptions
 from penstock.live.store import Store
@@ -649,3 +650,27 @@ def test_changes_are_read_some_at_a_time_and_the_last_ones_count(tmp_path):
     assert [each["number"] for each in store.each_change(0.0, most=1200)] == list(range(1300, 2500))
     assert [each["number"] for each in store.changes("unit1-1", most=3)] == [2497, 2498, 2499]
     store.close()
+
+
+def test_an_export_in_pieces_is_one_file(tmp_path, monkeypatch):
+    with LiveServer(options(tmp_path)) as server:
+        client = Client(server.url)
+        for start in range(600, 800, 25):
+            assert client.samples(csv_of(ROWS[start : start + 25]))[0] == 200
+        whole = pd.concat(api_module.export_frames(server.service, "unit1"), ignore_index=True)
+        monkeypatch.setattr(api_module, "_PIECE_ROWS", 30)
+        (text, table) = (
+            client("GET", f"/api/v1/assets/unit1/export?after=3&limit=180&format={kind}", whole=True)[1]
+            for kind in ("csv", "parquet")
+        )
+        expected = whole[3:183].reset_index(drop=True)
+        assert expected["row"].tolist() == list(range(4, 184))
+        pd.testing.assert_frame_equal(pd.read_parquet(io.BytesIO(table)), expected)
+        read = pd.read_csv(io.BytesIO(text), parse_dates=["time"], keep_default_na=False, na_values={"head": [""]})
+        assert read["time"].tolist() == expected["time"].tolist()
+        np.testing.assert_array_equal(read[["score", *NAMES]], expected[["score", *NAMES]])
+
+
+def test_long_answers_are_plain_json():
+    content = {"rows": [{"a": number, "b": [None, "ä", {}]} for number in range(999)], "none": [], "flat": [1.5] * 401}
+    assert json.loads("".join(api_module._json_pieces(content))) == content

@@ -7,6 +7,7 @@ listens on loopback alone, and commands need a header that other sites cannot se
 from __future__ import annotations
 
 import asyncio
+import gc
 import inspect
 import ipaddress
 import json
@@ -525,6 +526,8 @@ class LiveServer:
     def run(self, stopped: Callable[[], bool] = lambda: False) -> None:
         """Serve until a signal ends it; `stopped` says whether one came already."""
         sys.setswitchinterval(_TURN_SECONDS)
+        gc.collect()
+        gc.freeze()  # what is loaded stays: to look through all of it for garbage holds all threads for 0.2 s
         self._server.stopped = stopped
         self._start()
         try:
