@@ -12,7 +12,8 @@ import pandas as pd
 import pytest
 
 import penstock
-from penstock.io import InputError, RowSource, TableOptions, open_feed, read_table
+from penstock.io import Columns, InputError, RowSource, TableOptions, open_feed, read_table
+from penstock.io._csv_rows import CsvRows, RowLayout
 from penstock.live import Monitor, WatchOptions
 
 VALUES = [3.5, -1234.5, 12345.25, -0.25, 7.0, 1000.0] * 5
@@ -252,3 +253,40 @@ def test_a_stream_with_the_newest_row_first_is_refused(tmp_path: Path) -> None:
     path.write_text(_with([f"{time:%Y-%m-%d %H:%M}" for time in MOMENTS[::-1]], _plant(30)))
     with pytest.raises(InputError, match="newest first"):
         _rows_of_stream(path)
+
+
+FIELDS = [
+    "1",
+    "-2.5",
+    "",
+    "1e5",
+    ".5",
+    "5.",
+    "+3",
+    "nan",
+    "-",
+    "1e",
+    "--3",
+    "0x1",
+    "1_0",
+    " 7",
+    "1e999",
+    "1-2",
+    '"5"',
+    "é",
+]
+
+
+@pytest.mark.parametrize("sign", [",", ";", "\t"])
+def test_lines_that_are_read_at_once_are_read_as_one_by_one(sign: str) -> None:
+    rng = np.random.default_rng(0)
+    layout = RowLayout(Columns(("time", "a", "b"), 0, (1, 2)), sign, (".", ".", ".") if sign == "," else (None,) * 3)
+    at_once, one_by_one = CsvRows(layout), CsvRows(layout)
+    one_by_one._at_once = False
+    for _ in range(3000):
+        some = FIELDS[: rng.choice([7, len(FIELDS)])]
+        times = rng.choice(["2024-05-01 00:00", "", "x y"], 3)
+        lines = [(sign.join([time, *rng.choice(some, 2)]) + rng.choice(["", "\r"])).encode() for time in times]
+        found, expected = at_once.parse(lines), one_by_one.parse(lines)
+        np.testing.assert_array_equal(found.values, expected.values)
+        assert (found.times, found.faults) == (expected.times, expected.faults)

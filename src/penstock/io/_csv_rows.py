@@ -44,6 +44,7 @@ from penstock.io.times import TimeReader, joined_time
 
 _DECIMALS = re.compile(r"[+-]?\d*([.,])\d+([eE][+-]?\d+)?")
 _ENOUGH_STEPS, _NEARLY_ALL = 10, 0.8  # of the first rows, and share of them that go back, to call them newest first
+_OF_NUMBERS = b"0123456789.+-eE"
 TRUTH = {"true": "1", "false": "0"}
 csv.field_size_limit(max(csv.field_size_limit(), LONGEST))  # else a long quoted field is reported as bad quotes
 
@@ -408,6 +409,13 @@ class CsvRows:
             self._has_commas or "," not in signs
         ) and not layout.thousands  # so that a number means the same in every column
         self.has_lines_below = bool(layout.below)
+        first = 0 if self.columns.time is None else 1
+        in_order = self.columns.variables == tuple(range(first, len(self.columns.names))) and self.columns.time in (
+            None,
+            0,
+        )
+        others = self.columns.texts or self.columns.quality or self.columns.clock is not None
+        self._at_once = in_order and not others and self._is_plain and not self._has_commas and layout.delimiter != " "
 
     def state(self) -> dict[str, Any]:
         return replace(self.layout, reader=self.reader).state()
@@ -443,6 +451,8 @@ class CsvRows:
 
     def parse(self, lines: Sequence[bytes]) -> Parsed:
         """Parse lines, none of them blank; the result of a line does not depend on the other lines."""
+        if self._at_once and (parsed := self._plain_lines(lines)) is not None:
+            return parsed
         numbers, times, kept = list[list[float]](), list[str](), list[list[str]]()
         faults: dict[int, str] = {}
         for number, line in enumerate(lines):
@@ -467,6 +477,32 @@ class CsvRows:
                 values[each.bad(words[each.place]), self.columns.variables.index(each.of)] = np.nan
             texts = {self.columns.names[place]: words[place] for place in self.columns.texts}
         return Parsed(values, None if self.columns.time is None else times, sorted(faults.items()), texts)
+
+    def _plain_lines(self, lines: Sequence[bytes]) -> Parsed | None:
+        """Return rows of which the numbers of all are plainly written, read at once; None if some are not."""
+        sign, width = self.layout.delimiter.encode(), len(self.columns.names)
+        if any(line.count(sign) != width - 1 or len(line) > LONGEST for line in lines):
+            return None
+        times, rows = list[bytes](), list(lines)
+        if self.columns.time is not None:
+            parts = [line.partition(sign) for line in lines]
+            times, rows = [part[0] for part in parts], [part[2] for part in parts]
+        if rows and rows[0].endswith(b"\r"):
+            rows = [row.removesuffix(b"\r") for row in rows]
+        numbers, written = sign.join([b"", *rows, b""]), b"\n".join(times)
+        if numbers.translate(None, _OF_NUMBERS + sign) or not written.isascii() or b'"' in written:
+            return None
+        numbers = numbers.replace(sign, b",")  # a tab would part numbers such as 1-2 too
+        if b",," in numbers:  # a field without a reading
+            numbers = numbers.replace(b",,", b",nan,").replace(b",,", b",nan,")
+        with suppress(ValueError, DeprecationWarning):  # by the version of NumPy, where something is no number
+            read = np.fromstring(numbers[1:-1], dtype=np.float64, sep=",")
+            if len(read) == len(lines) * len(self.columns.variables) and not np.isinf(read).any():
+                values = read.reshape(len(lines), -1)
+                if self._missing.numbers:
+                    values[np.isin(values, self._missing.numbers)] = np.nan
+                return Parsed(values, None if self.columns.time is None else written.decode().split("\n"))
+        return None
 
     def fields(self, line: bytes) -> list[str]:
         """Return the fields of a line; ValueError unless there is one for each column."""
