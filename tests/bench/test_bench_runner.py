@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from bench_detectors import Place, fits, is_alive, made_place, write_data
-from waiting import PATIENCE, wait_for
+from bench_detectors import Place, fits, made_place, write_data
+from waiting import PATIENCE, is_running, wait_for
 
 from penstock import KNNDistance
 from penstock.bench.results import (
@@ -199,7 +199,7 @@ def test_what_is_wrong_with_data_is_reported(run: Run) -> None:
 def test_what_hung_is_gone(run: Run) -> None:
     processes = {int(process) for fit in fits(run.place.folder) for process in fit[4:]}
     assert len(processes) > 10
-    wait_for(lambda: not any(map(is_alive, processes)))
+    wait_for(lambda: not any(map(is_running, processes)))
 
 
 def test_threads_are_limited(run: Run) -> None:
@@ -290,7 +290,7 @@ def test_killed_in_the_middle_and_taken_up_again(own_place: Place) -> None:
     finally:
         process.kill()
         process.communicate()
-    wait_for(lambda: not any(map(is_alive, processes_of(own_place))))  # none goes on alone
+    wait_for(lambda: not any(map(is_running, processes_of(own_place))))  # none goes on alone
     written = read_rows(own_place.folder / "study")
     assert 4 <= len(written) < 12
     before = fits(own_place.folder)
@@ -315,7 +315,7 @@ def test_ctrl_c_leaves_no_process_behind(own_place: Place) -> None:
         process.kill()
     assert process.returncode == 130
     assert errors == "penstock: stopped; what is done is kept, the same command goes on from here\n"
-    wait_for(lambda: not any(map(is_alive, processes_of(own_place))))
+    wait_for(lambda: not any(map(is_running, processes_of(own_place))))
     assert read_rows(own_place.folder / "study") == {}
     assert set(read_results(own_place.folder / "study").rows["status"]) == {"not run"}
 
@@ -332,7 +332,7 @@ def test_a_worker_that_is_killed_is_replaced(own_place: Place) -> None:
     rows = run_study(study, own_place.folder / "study", jobs=1).rows.set_index("method")
     assert (rows.loc["orphan", "status"], rows.loc["orphan", "why"]) == ("killed", "its worker was killed")
     assert rows.loc["sure", "status"] == "ok"
-    wait_for(lambda: not any(map(is_alive, processes_of(own_place))))
+    wait_for(lambda: not any(map(is_running, processes_of(own_place))))
 
 
 # ---- The file of outcomes

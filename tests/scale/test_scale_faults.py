@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 from dask import config
 from distributed import KilledWorker
-from scale_kills import FACTORISATION, ROWS, TREE, is_running, kill_workers, killing, random_aims, wait_for_all_workers
-from waiting import wait_for
+from scale_kills import FACTORISATION, ROWS, TREE, kill_workers, killing, random_aims, wait_for_all_workers
+from waiting import is_running, wait_for
 
 from penstock import NSNMF, scale
 from penstock.io import TableError

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scale_kills import is_running
-from waiting import wait_for
+from waiting import is_running, wait_for
 
 from penstock import NSNMF, scale
 from penstock.factor import Coordinate

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -163,16 +162,3 @@ def fits(folder: Path) -> list[list[str]]:
     """Of each fit: the detector, its parameter, seed and number of rows, its process and the one above it."""
     file = folder / "fits.txt"
     return [line.split() for line in file.read_text().splitlines()] if file.exists() else []
-
-
-def is_alive(process: int) -> bool:
-    """Whether it runs; one that has ended and waits to be noticed does not."""
-    try:
-        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-    except (OSError, IndexError):
-        try:
-            os.kill(process, 0)
-        except ProcessLookupError:
-            return False
-        return not Path("/proc/self/stat").exists()
-    return state not in "ZX"

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from distributed import SchedulerPlugin, Status, WorkerPlugin
-from waiting import wait_for
+from waiting import is_running, wait_for
 
 _LOOK_AGAIN = 0.001  # seconds
 
@@ -130,15 +130,6 @@ class Killer(SchedulerPlugin):
 
     def _later(self, seconds, call, *arguments):
         self.cluster.scheduler.loop.asyncio_loop.call_later(seconds, call, *arguments)
-
-
-def is_running(pid):
-    """Whether a process is alive; one that is dead and waits to be asked how it ended is not."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return state not in "ZX"
 
 
 @contextmanager
