@@ -658,6 +658,11 @@ def test_an_export_in_pieces_is_one_file(tmp_path, monkeypatch):
         for start in range(600, 800, 25):
             assert client.samples(csv_of(ROWS[start : start + 25]))[0] == 200
         whole = pd.concat(api_module.export_frames(server.service, "unit1"), ignore_index=True)
+        assert len(whole) == 200
+        for rows_of_piece in (25, 50):  # which end where the rows do
+            monkeypatch.setattr(api_module, "_PIECE_ROWS", rows_of_piece)
+            table = client("GET", "/api/v1/assets/unit1/export?format=parquet", whole=True)[1]
+            pd.testing.assert_frame_equal(pd.read_parquet(io.BytesIO(table)), whole)
         monkeypatch.setattr(api_module, "_PIECE_ROWS", 30)
         (text, table) = (
             client("GET", f"/api/v1/assets/unit1/export?after=3&limit=180&format={kind}", whole=True)[1]

@@ -761,6 +761,8 @@ def export_frames(service: Service, asset: str, after: int = 0, limit: int = 100
         if block is not None:
             waiting.append(block)
         count = sum(len(each.seconds) for each in waiting)
+        if block is None and not count and left < limit:  # all is said
+            return
         if block is None or count >= min(_PIECE_ROWS, left):
             frame = _export_frame(waiting, mine, columns)
             frame = frame[frame["row"] > after].head(left)
@@ -811,7 +813,7 @@ def as_parquet(frames: Iterable[pd.DataFrame]) -> Iterator[bytes]:
     made = _Written()
     writer: Any = None
     for frame in frames:
-        table = pa.Table.from_pandas(frame, preserve_index=False)
+        table = pa.Table.from_pandas(frame, schema=writer and writer.schema, preserve_index=False)
         writer = writer or parquet.ParquetWriter(pa.PythonFile(made, mode="w"), table.schema)
         writer.write_table(table)
         yield made.taken()
