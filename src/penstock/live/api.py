@@ -13,11 +13,10 @@ import json
 import math
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import cache, partial
-from io import RawIOBase
 from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
@@ -32,7 +31,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 import penstock
 from penstock._messages import odd_character
 from penstock.explain import NORMAL, REASONS, find_known, labels_of, likeness
-from penstock.io import Batch, TableError, as_zone, need_pyarrow
+from penstock.io import Batch, TableError, as_zone, need_pyarrow, parquet_pieces
 from penstock.io.sinks import format_verdicts
 from penstock.live.alarm_load import alarm_load
 from penstock.live.alarm_records import Alarm, Change, RefusedError, alarm_in_words
@@ -430,7 +429,7 @@ class Api:
         except TableError as error:
             raise RefusedError(str(error), 501) from None
         media_type = "application/vnd.apache.parquet"
-        return StreamingResponse(self._sent(as_parquet(frames)), media_type=media_type, headers=headers)
+        return StreamingResponse(self._sent(parquet_pieces(frames)), media_type=media_type, headers=headers)
 
     async def _sent(self, pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
         """Yield pieces, each made in a thread when the one before was sent."""
@@ -803,40 +802,6 @@ def _export_frame(
     })  # fmt: skip
     named = [f"{name} (reading)" if name in part.columns else name for name in columns]
     return pd.concat([part, pd.DataFrame(values, columns=named)], axis=1)
-
-
-def as_parquet(frames: Iterable[pd.DataFrame]) -> Iterator[bytes]:
-    """Yield a Parquet file of tables with the same columns, a piece for each."""
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    made = _Written()
-    writer: Any = None
-    for frame in frames:
-        table = pa.Table.from_pandas(frame, schema=writer and writer.schema, preserve_index=False)
-        writer = writer or parquet.ParquetWriter(pa.PythonFile(made, mode="w"), table.schema)
-        writer.write_table(table)
-        yield made.taken()
-    writer.close()
-    yield made.taken()
-
-
-class _Written(RawIOBase):
-    """A file to write to, from which what was written is taken."""
-
-    def __init__(self) -> None:
-        self._parts: list[bytes] = []
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        self._parts.append(bytes(data))
-        return len(self._parts[-1])
-
-    def taken(self) -> bytes:
-        parts, self._parts = self._parts, []
-        return b"".join(parts)
 
 
 def _slim_change(record: dict[str, Any]) -> Change:

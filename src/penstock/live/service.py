@@ -394,7 +394,7 @@ class Service(Runtime):
             raise
 
     def _await_learner(self, names: Iterable[str]) -> None:
-        """Return when nobody looks at the files of these assets any more; what was found out is found out again."""
+        """Wait until the files of these assets are looked at no more; what was found out is found out again."""
         wait([self._learning.pop(name) for name in names if name in self._learning])
 
     def _reopen(self, name: str) -> None:
