@@ -28,6 +28,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,7 @@ from penstock.live.web import Limits
 
 NAMES = [f"sensor{number}" for number in range(8)]
 HEADER = "time," + ",".join(NAMES)
-TESTS = Path(__file__).resolve().parent.parent / "tests" / "support"
+TESTS = Path(__file__).resolve().parent.parent / "tests"
 SERVE = "import sys; from penstock.cli import main; sys.exit(main())"
 PROBED = """
 import atexit, json, sys, threading, time
@@ -228,7 +229,8 @@ def isolation(folder: Path, model: Path, quick: bool) -> None:
         def ask(method: str, path: str, body: str | None, kind: str, found: list[int]) -> None:
             connection = server.client()
             headers = {"content-type": kind, "penstock-command": "1"}
-            connection.request(method, path, body, headers)
+            with suppress(BrokenPipeError):  # the answer comes before the whole body is sent
+                connection.request(method, path, body, headers)
             answer = connection.getresponse()
             while answer.read(1 << 20):
                 pass
@@ -508,7 +510,7 @@ def alarm_noise(seeds: list[int]) -> None:
 
 def kills(count: int) -> None:
     """Kill `watch` and `serve` under load so many times each, and compare with unbroken runs."""
-    files = [str(TESTS / f"test_{name}_kill.py") for name in ("live", "serve")]
+    files = [str(TESTS / "live" / f"test_{name}_kill.py") for name in ("live", "serve")]
     command = [sys.executable, "-m", "pytest", "-q", "-s", "-p", "no:randomly", "-k", f"killed and {count}", *files]
     done = subprocess.run(command, cwd=TESTS.parent, check=False)
     print(f"{count} kills of each: {'all as an unbroken run' if not done.returncode else 'NOT as an unbroken run'}")
@@ -516,7 +518,7 @@ def kills(count: int) -> None:
 
 def fuzz(count: int) -> None:
     """Send hostile rows, texts and requests to one asset while another is watched."""
-    subprocess.run([sys.executable, "live_fuzz.py", str(count)], cwd=TESTS, check=False)
+    subprocess.run([sys.executable, "live_fuzz.py", str(count)], cwd=TESTS / "support", check=False)
 
 
 def main() -> None:
@@ -537,6 +539,9 @@ def main() -> None:
         }
         parser.add_argument("parts", nargs="*", metavar="PART", help=f"one of {', '.join(parts)}; all of them")
         given = parser.parse_args()
+        unknown = sorted({*given.parts} - {*parts})
+        if unknown:
+            parser.error(f"no such part: {', '.join(unknown)}")
         for part in given.parts or parts:
             parts[part](given.quick)
 

@@ -92,6 +92,16 @@ class Endless(io.RawIOBase):
         return b"1," * (size // 2)
 
 
+@pytest.mark.parametrize("sign", ["a", "(", "[", "1e", "utc", "de ", "1/", "年"])
+def test_a_long_field_is_read_once_and_not_from_each_of_its_characters(tmp_path, sign):
+    field, begun = sign * 60_000, time.process_time()
+    for text in (f"{field},b\n1,2\n2,3\n", f"time,a\n{field},1\n2024-01-02,3\n", f"time,{field} 2024\n2024-01-01,2\n"):
+        (tmp_path / "long.csv").write_text(text, encoding="utf-8")
+        with contextlib.suppress(TableError):
+            read_table(tmp_path / "long.csv")
+    assert time.process_time() - begun < 3  # about 0.1 s; 5 to 15 s where a pattern begins at each character
+
+
 def test_an_endless_line_does_not_fill_the_memory():
     tracemalloc.start()
     try:

@@ -170,6 +170,9 @@ def play(folder: Path, count: int, start: int = 0) -> Outcome:
             except (http.client.HTTPException, UnicodeEncodeError, ValueError):  # our own library refuses to send it
                 found.statuses[0] += 1
                 return
+            except ConnectionError:  # the server does not read the body after a header that it cannot take
+                found.statuses[1] += 1
+                return
             found.statuses[status] += 1
             found.slowest = max(found.slowest, (time.monotonic() - begun, repr(request)[:300]))
             if status == 500:
@@ -196,7 +199,7 @@ if __name__ == "__main__":
     arguments = [*map(int, sys.argv[1:]), *(5000, 0)[len(sys.argv) - 1 :]]
     with TemporaryDirectory() as place:
         outcome = play(Path(place), *arguments)
-    print(f"answers by status: {dict(sorted(outcome.statuses.items()))} (0: our own library refused to send it)")
+    print(f"answers by status: {dict(sorted(outcome.statuses.items()))} (0: refused by our own library, 1: cut off)")
     print(
         f"another asset: {outcome.others} rows meanwhile, {outcome.longest_wait:.2f} s at most (goal {LONGEST_STOP:g})"
     )

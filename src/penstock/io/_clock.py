@@ -270,7 +270,7 @@ def plain_name(name: str) -> str:
     >>> plain_name("Time_Stamp [UTC]"), plain_name("Datum/Uhrzeit")
     ('time stamp', 'datum uhrzeit')
     """
-    without_unit = re.sub(r"[(\[].*?[)\]]", " ", name.casefold())
+    without_unit = re.sub(r"[(\[][^()\[\]]*[)\]]", " ", name.casefold())
     return " ".join(re.sub(r"[_\-/.,:&]+", " ", without_unit).split())
 
 

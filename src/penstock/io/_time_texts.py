@@ -134,7 +134,7 @@ def is_time(text: str) -> bool:
     >>> [is_time(text) for text in ("31.12.2024 13:45", "5-Jan-24", "Dec 31, 2024 1:45 PM", "pump 3", "10:00")]
     [True, True, True, False, False]
     """
-    return _way_of(_plainly(text)) is not None
+    return len(text) < _LONGEST and _way_of(_plainly(text)) is not None
 
 
 def _plainly(text: str) -> str:
@@ -231,14 +231,9 @@ def read_times(texts: Sequence[str], day_first: bool | None = None) -> TextTimes
     if alike is not None:
         return alike
     # Without blanks around them and with plain blanks inside; "" for one too long for a time.
-    together = "\n".join(islice(texts, _MOST_WAYS))
-    plain = "".join(texts).isascii() and not _ODD.search(together)
-    texts = [
-        ""
-        if len(text) >= _LONGEST
-        else (text if plain and "\n" not in text else _plainly(text.translate(_SPACES))).strip()
-        for text in texts
-    ]
+    texts = ["" if len(text) >= _LONGEST else text for text in texts]
+    plain = "".join(texts).isascii() and not _ODD.search("\n".join(texts[:_MOST_WAYS]))
+    texts = [(text if plain and "\n" not in text else _plainly(text.translate(_SPACES))).strip() for text in texts]
     result = TextTimes(np.full(len(texts), "NaT", dtype="M8[us]"), np.full(len(texts), NAIVE, dtype=np.int64))
     by_day, by_month, signs = result.times, result.times.copy(), set[str]()
 

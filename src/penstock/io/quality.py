@@ -77,7 +77,7 @@ _BEFORE = re.compile(
 )
 _SHORT = re.compile(r"(?P<tag>.*[^\s._])[._][Qq]")  # or a flow
 _NAMED = (_AFTER, _CAMEL, _BEFORE, _SHORT)
-_UNIT = re.compile(r"\s*[\[(][^\])]*[\])]\s*$")
+_UNIT = re.compile(r"\s*[\[(][^\[\]()]*[\])]\s*$")
 _VALUE = re.compile(r"(?:[\s_.:/,|-]*(?:value|val|wert|valeur|valor|messwert|reading|pv))$", re.IGNORECASE)
 
 _LOW_BYTE, _LARGEST_DA = 256, 65_535
