@@ -599,7 +599,9 @@ def _restore_thousands(
     """
     sign = layout.decimal
     can_be_noted = sign == "." and layout.separator != ","
-    suspects, shown, others = columns_with_groups({each: column.to_numpy() for each, column in frame.items()})
+    # Columns of text would be copied.
+    floats = {each: column.to_numpy() for each, column in frame.items() if column.dtype == float}
+    suspects, shown, others = columns_with_groups(floats)
     if not suspects or not (shown or can_be_noted) or (others and not shown):
         return  # as nearly always
     for rows in (_FEW, None) if shown else (_FEW,):
