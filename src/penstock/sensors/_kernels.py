@@ -104,9 +104,8 @@ def channel_rows(
     BOTH_SIDES: the smaller of the moving means before and after each row if both have one sign, else 0.
 
     `state` (2, p), the moving means and the recent values, goes in and out, and begins anew where `starts[i]`; SIZES
-    alone need the second row. `after`
-    (p,), the means after the last row, goes in and out against time, and begins anew where `ends[i]`; `shares` and
-    `shares_back` (n,) are the weights of the rows.
+    alone need the second row. `after` (p,), the means after the last row, goes in and out against time, and begins anew
+    where `ends[i]`; `shares` and `shares_back` (n,) are the weights of the rows.
     """
     n, p = values.shape
     for i in range(n):
