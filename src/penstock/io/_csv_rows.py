@@ -405,15 +405,12 @@ class CsvRows:
         self.reader = layout.reader  # of the time; None as long as no time was there that can be read
         signs = [layout.decimals[number] for number in self.columns.variables]
         self._has_commas = layout.delimiter != "," and all(sign == "," for sign in signs)
-        self._is_plain = (
-            self._has_commas or "," not in signs
-        ) and not layout.thousands  # so that a number means the same in every column
+        # A number means the same in every column.
+        self._is_plain = not layout.thousands and (self._has_commas or "," not in signs)
         self.has_lines_below = bool(layout.below)
         first = 0 if self.columns.time is None else 1
-        in_order = self.columns.variables == tuple(range(first, len(self.columns.names))) and self.columns.time in (
-            None,
-            0,
-        )
+        every = tuple(range(first, len(self.columns.names)))
+        in_order = self.columns.variables == every and self.columns.time in (None, 0)
         others = self.columns.texts or self.columns.quality or self.columns.clock is not None
         self._at_once = in_order and not others and self._is_plain and not self._has_commas and layout.delimiter != " "
 
@@ -479,7 +476,7 @@ class CsvRows:
         return Parsed(values, None if self.columns.time is None else times, sorted(faults.items()), texts)
 
     def _plain_lines(self, lines: Sequence[bytes]) -> Parsed | None:
-        """Return rows of which the numbers of all are plainly written, read at once; None if some are not."""
+        """Return all rows, read at once; None if a number among them is not plainly written."""
         sign, width = self.layout.delimiter.encode(), len(self.columns.names)
         if any(line.count(sign) != width - 1 or len(line) > LONGEST for line in lines):
             return None

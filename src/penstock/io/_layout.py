@@ -431,7 +431,7 @@ def thousands_sign(field: str) -> str | None:
 def plain_number(field: str) -> str:
     """Return a number as most write it, where it can mean nothing else; any other text as it is.
 
-    Blanks and apostrophes between thousands are left out, and so are signs of limits, of which the limit remains.
+    Blanks and apostrophes between thousands are left out, and so is the sign before a limit: <0.1 is read as 0.1.
 
     >>> [plain_number(field) for field in ("1 234,5", "12’345", "−3.5", "(3.5)", "3.5-", "<0.1", '="7"', "12 34")]
     ['1234,5', '12345', '-3.5', '-3.5', '-3.5', '0.1', '7', '12 34']

@@ -633,7 +633,7 @@ def columns_with_groups(columns: Mapping[Any, NDArray[Any]]) -> tuple[list[Any],
 
     Returns
     -------
-    Those that may, those that show it, and whether others have decimals for certain.
+    The columns that may have it, those of them that show it, and whether other columns certainly have decimals.
     """
     shares = {key: _grouped_share(column) for key, column in columns.items() if column.dtype == np.float64}
     suspects = [key for key, share in shares.items() if share < 1]

@@ -90,7 +90,7 @@ def grow_tree(cluster: Cluster, laid: LaidRows) -> Tree:
     two has, so that no task ever sees more than two parts.
     """
     space, parts, place = laid.space, laid.parts, laid.space / "frame"
-    # In files: the axes may be megabytes, of which the scheduler would keep a copy for each task.
+    # Tasks get names of files: axes may be megabytes, and the scheduler would keep a copy for each task.
     save_arrays(place, fields_of(laid.frame))
     growing = [(space / f"part-{part}", place, space / f"tree-{part}") for part in parts]
     summaries = cluster.run("trees of parts", grow_part_tree, growing)

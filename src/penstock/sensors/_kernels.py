@@ -175,7 +175,7 @@ def compare_channel(
     """Ratios of a channel (n, p) to `by` (p,), to the power `powers` (p,) above 1, cut at `largest`.
 
     A ratio is 0 where `by` is 0, as the sensor never moved; that of a sensor that does not lead (`leads`, (p,)) is at
-    most the largest of those that do. `found` (n, 2) takes the largest ratio of a row, and the mean of its five.
+    most the largest of those that do. `found` (n, 2) takes a row's largest ratio, and the mean of its largest five.
     `evidence` (n, p), if it has rows, is raised to the ratios to `edges` (p,).
     """
     n, p = channel.shape

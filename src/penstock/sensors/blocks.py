@@ -135,7 +135,7 @@ def join_blocks(work: Work, *arrays: Any) -> Any:
 def blocks_around(work: Work, around: int, *arrays: Any) -> list[Any]:
     """Return ``work(inner, *rows of the arrays)`` of each block of rows with so many rows before and after it.
 
-    inner : where the rows of the block are among those that work is given. It may change these in place.
+    inner : where the block's own rows are in what work is given, which it may change in place.
     """
     return _where.get().around(work, arrays, around)
 
@@ -143,7 +143,8 @@ def blocks_around(work: Work, around: int, *arrays: Any) -> list[Any]:
 def fill_blocks(columns: int, work: Work, *arrays: Any, into: FloatArray | None = None) -> FloatArray:
     """Return an array (n, columns) of what work returns for the rows of each block; a row depends on no other.
 
-    into : such an array that is not needed any more, perhaps one of those that work is given: its memory may be taken.
+    into : an array of this shape whose content is needed no more: the result may be written there. It may be one of the
+        arrays that work is given.
     """
     return _where.get().fill(columns, work, arrays, into)
 
